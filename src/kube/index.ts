@@ -1,0 +1,33 @@
+/**
+ * Talks to any Kubernetes API; knows nothing of this product.
+ *
+ * A kubeconfig (or the pod's own files) gives a `Connection`: where the server is and how to prove who we are. A `Client` is
+ * made from it with `clientFor`, and `client.of(Secret, 'ns')` reads and writes one kind. Kinds are `Resource<T>` values; the
+ * built-in ones are here, ours are in ../api.
+ */
+export * from './builtin.ts'
+export { Client, clientFor, type ApiRequest, type CallOptions, type ClientOptions } from './client.ts'
+export type { Connection, Credential, CredentialSource, Impersonation } from './connection.ts'
+export { KindMapper, type ServedResource } from './discovery.ts'
+export {
+  ApiError,
+  ConnectionError,
+  isAlreadyExists,
+  isConflict,
+  isExpired,
+  isForbidden,
+  isInvalid,
+  isNotFound,
+  isTooManyRequests,
+  isUnauthorized,
+} from './errors.ts'
+export * from './objects.ts'
+export { apiVersionOf, pathOf, resource, type Resource } from './resource.ts'
+export {
+  ResourceClient,
+  type DeleteOptions,
+  type ListOptions,
+  type Patch,
+  type WriteOptions,
+} from './resource-client.ts'
+export { initialEventsEnd, type WatchBatch, type WatchEvent, type WatchOptions } from './watch.ts'
