@@ -73,7 +73,7 @@ packages() {
   if ! cmp -s package-lock.json "$lock"; then
     need npm "install Node.js 20 or newer, which brings it"
     say "npm packages: installing"
-    npm ci --silent --no-audit --no-fund
+    npm ci --no-audit --no-fund --loglevel=error
     cp package-lock.json "$lock"
   fi
 }

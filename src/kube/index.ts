@@ -8,6 +8,7 @@
 export * from './builtin.ts'
 export { Client, clientFor, type ApiRequest, type CallOptions, type ClientOptions } from './client.ts'
 export type { Connection, Credential, CredentialSource, Impersonation } from './connection.ts'
+export { connectionFrom, type ConnectionOptions } from './connection-from.ts'
 export { KindMapper, type ServedResource } from './discovery.ts'
 export {
   ApiError,
@@ -21,6 +22,10 @@ export {
   isTooManyRequests,
   isUnauthorized,
 } from './errors.ts'
+export { inCluster } from './in-cluster.ts'
+export { loadKubeconfig, parseKubeconfig, type Environment, type Kubeconfig } from './kubeconfig.ts'
+export { KubeconfigError } from './kubeconfig-error.ts'
+export { kubeconfigText, writeKubeconfig, type KubeconfigParts } from './kubeconfig-text.ts'
 export * from './objects.ts'
 export { apiVersionOf, pathOf, resource, type Resource } from './resource.ts'
 export {

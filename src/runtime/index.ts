@@ -10,6 +10,7 @@
  */
 export { applySet, contains, differs, equal, type ApplySetOptions, type ApplyTarget, type Change } from './apply-set.ts'
 export { firstOf, type Check, type Reason } from './checks.ts'
+export { clientMetrics } from './client-metrics.ts'
 export { sleep, systemClock, type Clock } from './clock.ts'
 export {
   condition,

@@ -3,6 +3,8 @@ import type { QueueMetrics } from './queue-metrics.ts'
 
 /** For keys that nobody waits for: those of a first list or a re-list. */
 export const lowPriority = -100
+/** One key in so many is the one that has waited longest, whatever its priority: nobody waits for ever. */
+const fairTurn = 8
 
 export interface AddOptions {
   /** Not before this long from now. */
@@ -46,6 +48,7 @@ export class WorkQueue {
   /** Added while being worked on, with the priority to return with. */
   readonly #dirty = new Map<string, number>()
   readonly #failures = new Map<string, number>()
+  #taken = 0
   readonly #takers: ((key: string | undefined) => void)[] = []
   #closed = false
 
@@ -173,11 +176,16 @@ export class WorkQueue {
 
   #shift(): string | undefined {
     if (this.#ready.size === 0) return undefined
-    const priority = Math.max(...this.#ready.keys())
+    const priority = ++this.#taken % fairTurn === 0 ? this.#longestWaiting() : Math.max(...this.#ready.keys())
     const key = this.#ready.get(priority)!.keys().next().value!
     const since = this.#remove(key, priority)
     this.#processing.set(key, this.#clock.now())
     this.#metrics?.taken(this.#clock.now() - since)
     return key
+  }
+
+  #longestWaiting(): number {
+    const heads = [...this.#ready].map(([priority, lane]) => ({ priority, since: lane.values().next().value! }))
+    return heads.reduce((oldest, head) => (head.since < oldest.since ? head : oldest)).priority
   }
 }

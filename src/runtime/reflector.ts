@@ -53,6 +53,7 @@ export class Reflector<T extends KubeObject> {
   readonly #clock: Clock
   readonly #random: () => number
   readonly #log: Logger
+  readonly #silenceMs: number
   #streaming: boolean
   /** Where to go on; undefined when a list is needed. */
   #resourceVersion: string | undefined
@@ -68,13 +69,14 @@ export class Reflector<T extends KubeObject> {
     this.#clock = options.clock ?? systemClock
     this.#random = options.random ?? Math.random
     this.#log = options.log ?? silentLogger
+    this.#silenceMs = options.silenceMs ?? 180_000
     this.#streaming = options.streamingList ?? true
     this.lastSign = this.#clock.now()
   }
 
   /** How long the watch may be silent before it counts as dead. */
   get allowedSilenceMs(): number {
-    return this.#sawBookmark ? (this.#options.silenceMs ?? 180_000) : longestWatchMs
+    return this.#sawBookmark ? this.#silenceMs : longestWatchMs
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -124,11 +126,14 @@ export class Reflector<T extends KubeObject> {
   async #follow(batches: AsyncIterable<WatchBatch<T>>, initial: boolean): Promise<void> {
     // Until the end of the initial events, what is known stays as it was: a reader never sees half a list.
     let snapshot: Map<string, T> | undefined = initial ? new Map() : undefined
+    const opened = this.#clock.now()
+    let events = 0
     this.#sign()
     for await (const batch of batches) {
       this.#sign()
       // Only live events are a success: a list that works and a watch that does not must still back off.
       if (!snapshot) this.#failures = 0
+      events += batch.length
       for (const event of batch) {
         if (event.type === 'BOOKMARK') {
           this.#sawBookmark = true
@@ -146,18 +151,22 @@ export class Reflector<T extends KubeObject> {
         if (!snapshot) this.#resourceVersion = event.object.metadata.resourceVersion
       }
     }
+    // Something between us and the server ends every watch: without a wait we would open them as fast as we can.
+    if (events === 0 && this.#clock.now() - opened < 1000) throw new Error('the watch ended as soon as it began')
   }
 
   /** HTTP/2 pings notice a dead server; this notices the rest: a proxy that keeps a dead watch open, a server that forgot it. */
   #endWhenSilent(ending: AbortController): () => void {
+    // A watch that is just being opened is measured from here, not from the end of the one before.
+    const opened = this.#clock.now()
     let cancel = (): void => {}
     const look = (): void => {
-      const left = this.lastSign + this.allowedSilenceMs - this.#clock.now()
-      if (left > 0) cancel = this.#clock.after(left, look)
+      const left = Math.max(this.lastSign, opened) + this.allowedSilenceMs - this.#clock.now()
+      // The first bookmark shortens what is allowed: look often enough to see that.
+      if (left > 0) cancel = this.#clock.after(Math.min(left, this.#silenceMs), look)
       else ending.abort(new Error(`no event and no bookmark for ${this.allowedSilenceMs / 1000} s`))
     }
-    // A watch that is just being opened has its own time-out; it is measured from here.
-    cancel = this.#clock.after(this.allowedSilenceMs, look)
+    look()
     return () => cancel()
   }
 

@@ -1,0 +1,5 @@
+/** Certificates with node:crypto alone: an authority of one's own, what it issues, and requests to other authorities. */
+export { createAuthority, issue, type Issue, type KeyPair, type Usage } from './certificate.ts'
+export { newKey } from './keys.ts'
+export type { Places, Subject } from './names.ts'
+export { createRequest, type RequestOptions } from './request.ts'
