@@ -27,7 +27,9 @@ export const violations = (file: string, source: string): string[] => {
     if (target.startsWith('..')) return [`imports ${specifier}, outside the project`]
     const to = roomOf(target)
     if (!to)
-      return isTest ? [] : [`imports ${target}: shipped code imports from src/ only; testkit, bench and tools are for tests`]
+      return isTest
+        ? []
+        : [`imports ${target}: shipped code imports from src/ only; testkit, bench and tools are for tests`]
     if (to === from) return []
     const door = target === `src/${to}/index.ts`
     const contract = target === `src/${to}/contract.ts`
@@ -36,7 +38,8 @@ export const violations = (file: string, source: string): string[] => {
     if (isTest && base.includes(to)) return []
     if (!allowed[from]?.includes(to)) return [`${from}/ may not import ${to}/ (${specifier})`]
     // A room may have further doors: a folder with an index of its own.
-    if (!door && !target.endsWith('/index.ts')) return [`imports the insides of ${to}/ (${specifier}): use its index.ts`]
+    if (!door && !target.endsWith('/index.ts'))
+      return [`imports the insides of ${to}/ (${specifier}): use its index.ts`]
     return []
   })
 }
@@ -44,9 +47,11 @@ export const violations = (file: string, source: string): string[] => {
 const roomOf = (path: string): string | undefined => /^src\/([^/]+)\//.exec(path)?.[1]
 
 const imports = (source: string): string[] =>
-  [...source.matchAll(/(?:^|\n)\s*(?:import|export)\b[^'"\n]*?from\s*['"]([^'"]+)['"]|import\(\s*['"]([^'"]+)['"]\s*\)|(?:^|\n)\}\s*from\s*['"]([^'"]+)['"]/g)].map(
-    (match) => match[1] ?? match[2] ?? match[3]!,
-  )
+  [
+    ...source.matchAll(
+      /(?:^|\n)\s*(?:import|export)\b[^'"\n]*?from\s*['"]([^'"]+)['"]|import\(\s*['"]([^'"]+)['"]\s*\)|(?:^|\n)\}\s*from\s*['"]([^'"]+)['"]/g,
+    ),
+  ].map((match) => match[1] ?? match[2] ?? match[3]!)
 
 if (import.meta.main) {
   const files = globSync('src/**/*.ts')

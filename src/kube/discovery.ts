@@ -78,6 +78,13 @@ export class KindMapper {
       })
     return list.resources
       .filter((r) => !r.name.includes('/')) // subresources are listed as `plural/sub`
-      .map(({ name, kind, namespaced, verbs }) => ({ group: group ?? '', version, kind, plural: name, namespaced, verbs }))
+      .map(({ name, kind, namespaced, verbs }) => ({
+        group: group ?? '',
+        version,
+        kind,
+        plural: name,
+        namespaced,
+        verbs,
+      }))
   }
 }

@@ -26,13 +26,14 @@ const role = (name: string): KubeObject & Pick<ClusterRole, 'rules'> => ({
   metadata: { name, labels: { set: 'test' } },
   rules,
 })
-const binding = (name: string, to: string): KubeObject => ({
-  apiVersion: 'rbac.authorization.k8s.io/v1',
-  kind: 'ClusterRoleBinding',
-  metadata: { name, labels: { set: 'test' } },
-  roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: to },
-  subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'ada' }],
-}) as KubeObject
+const binding = (name: string, to: string): KubeObject =>
+  ({
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'ClusterRoleBinding',
+    metadata: { name, labels: { set: 'test' } },
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: to },
+    subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'ada' }],
+  }) as KubeObject
 const settings = (data: Record<string, string>): KubeObject =>
   ({
     apiVersion: 'v1',
@@ -96,7 +97,9 @@ test('R0.28 drift is repaired: a changed rule, an added key, a removed label; wh
   await apply(desired)
   await client.of(ClusterRole).patch('drift', { merge: { metadata: { labels: { theirs: 'x' } }, rules: [] } })
   await client.of(ConfigMap, 'default').patch('settings', { merge: { data: { a: '2', more: 'y' } } })
-  await eventually(() => assert.ok(roles.get('drift')?.metadata.labels?.['theirs'] && maps.get('default/settings')?.data?.['more']))
+  await eventually(() =>
+    assert.ok(roles.get('drift')?.metadata.labels?.['theirs'] && maps.get('default/settings')?.data?.['more']),
+  )
   assert.deepEqual([...(await apply(desired)).values()], ['updated', 'updated'])
   const repaired = await client.of(ClusterRole).get('drift')
   assert.deepEqual(repaired.rules, rules)
@@ -150,6 +153,8 @@ test('R0.28 empty and absent are the same; a spec may hold more than is asked fo
   assert.ok(!equal({ a: 1 }, { a: 1, b: 2 }))
   assert.ok(contains({ a: { x: 1, y: 2 }, list: [{ n: 1, defaulted: true }] }, { a: { x: 1 }, list: [{ n: 1 }] }))
   assert.ok(!contains({ list: [1, 2] }, { list: [1] }))
-  assert.ok(!differs(settings({ a: '1' }), { ...settings({ a: '1' }), metadata: { labels: { set: 'test', more: 'x' } } }))
+  assert.ok(
+    !differs(settings({ a: '1' }), { ...settings({ a: '1' }), metadata: { labels: { set: 'test', more: 'x' } } }),
+  )
   assert.ok(differs(settings({}), settings({ a: '1' })))
 })

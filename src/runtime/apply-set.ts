@@ -62,7 +62,9 @@ const targetOf = (object: KubeObject, targets: readonly ApplyTarget[]): ApplyTar
     ({ resource }) => resource.kind === object.kind && apiVersionOf(resource) === object.apiVersion,
   )
   if (found) return found
-  throw new Error(`${object.kind} of ${object.apiVersion} is not among the targets of this set: add its resource and cache`)
+  throw new Error(
+    `${object.kind} of ${object.apiVersion} is not among the targets of this set: add its resource and cache`,
+  )
 }
 
 const applyOne = async (desired: KubeObject, options: ApplySetOptions): Promise<Change | undefined> => {

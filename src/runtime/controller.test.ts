@@ -13,7 +13,15 @@ const running = (t: TestContext, reconcile: Reconcile, options: { workers?: numb
   const metrics = new Metrics()
   const stop = new AbortController()
   t.after(() => stop.abort())
-  const controller = new Controller({ name: 'c', watches: [], reconcile, clock, metrics, queue: { random: () => 1 }, ...options })
+  const controller = new Controller({
+    name: 'c',
+    watches: [],
+    reconcile,
+    clock,
+    metrics,
+    queue: { random: () => 1 },
+    ...options,
+  })
   const ended = controller.run(stop.signal)
   const settle = async (): Promise<void> => {
     for (let i = 0; i < 5; i++) await turn()
@@ -118,7 +126,11 @@ test('R0.18 changes of a watched kind become keys: of the old and the new object
   }
   const added: [string, number | undefined][] = []
   const owner = (object: KubeObject): string[] => [object.metadata.labels!['owner']!]
-  watching(informer, owner, (object) => object.metadata.name !== 'ignored')((key, options) => added.push([key, options?.priority]))
+  watching(
+    informer,
+    owner,
+    (object) => object.metadata.name !== 'ignored',
+  )((key, options) => added.push([key, options?.priority]))
   const of = (name: string, labels: Record<string, string>): KubeObject => ({ metadata: { name, labels } })
 
   handler.added!(of('x', { owner: 'a' }), { initial: true })

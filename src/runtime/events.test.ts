@@ -24,7 +24,12 @@ const recorderFor = async (name: string) => {
   }
   return { clock, object, recorder, events }
 }
-const refused = { type: 'Warning', reason: 'Refused', action: 'Approve', note: 'the CSR names another cluster' } as const
+const refused = {
+  type: 'Warning',
+  reason: 'Refused',
+  action: 'Approve',
+  note: 'the CSR names another cluster',
+} as const
 
 test('R0.26 equal events become one with a count; after a pause a new one begins', async () => {
   const { clock, object, recorder, events } = await recorderFor('repeated')
@@ -58,7 +63,10 @@ test('R0.26 an event that was deleted is written anew, and one that cannot be wr
   await client.of(Event, 'default').delete(first!.metadata.name!)
   recorder.record(object, refused)
   assert.equal((await events()).length, 1)
-  recorder.record({ ...object, metadata: { ...object.metadata, namespace: 'no-such-namespace' } }, { ...refused, note: 'lost' })
+  recorder.record(
+    { ...object, metadata: { ...object.metadata, namespace: 'no-such-namespace' } },
+    { ...refused, note: 'lost' },
+  )
   recorder.record(object, { ...refused, note: 'next' })
   assert.equal((await events()).length, 2)
 })

@@ -68,7 +68,14 @@ export class EventRecorder {
   async #write(regarding: KubeObject, text: EventText): Promise<void> {
     const now = this.#clock.now()
     const note = text.note.slice(0, longestNote)
-    const id = JSON.stringify([regarding.metadata.uid, regarding.metadata.name, text.type, text.reason, text.action, note])
+    const id = JSON.stringify([
+      regarding.metadata.uid,
+      regarding.metadata.name,
+      text.type,
+      text.reason,
+      text.action,
+      note,
+    ])
     const series = this.#series.get(id)
     if (series && now - series.lastAt < seriesMs) {
       series.count++
@@ -126,6 +133,11 @@ export class EventRecorder {
 
 // Unique among replicas, and within the 253 characters that a name may have.
 const eventName = (regarding: KubeObject, id: string, now: number): string => {
-  const hash = createHash('sha256').update(id).update(String(now)).update(String(process.pid)).digest('hex').slice(0, 16)
+  const hash = createHash('sha256')
+    .update(id)
+    .update(String(now))
+    .update(String(process.pid))
+    .digest('hex')
+    .slice(0, 16)
   return `${(regarding.metadata.name ?? 'object').slice(0, 230)}.${hash}`
 }

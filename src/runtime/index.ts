@@ -29,14 +29,7 @@ export { Informers } from './informers.ts'
 export { LeaderElection, LeadershipLost, type LeaderOptions } from './leader.ts'
 export { describeError, jsonLogger, silentLogger, type Logger, type LogLevel } from './log.ts'
 export { Manager, type ManagerOptions, type Runnable } from './manager.ts'
-export {
-  controllerOf,
-  hasFinalizer,
-  ownerReference,
-  withFinalizer,
-  withoutFinalizer,
-  withOwner,
-} from './metadata.ts'
+export { controllerOf, hasFinalizer, ownerReference, withFinalizer, withoutFinalizer, withOwner } from './metadata.ts'
 export { Metrics } from './metrics.ts'
 export { inParallel } from './parallel.ts'
 export { lowPriority, WorkQueue } from './queue.ts'

@@ -106,7 +106,14 @@ const isResumed = (request: FaultRequest): boolean => request.watch && request.q
 const isList = (request: FaultRequest): boolean => !request.watch || request.query.has('sendInitialEvents')
 const expired = {
   status: 410,
-  body: { kind: 'Status', apiVersion: 'v1', status: 'Failure', reason: 'Expired', code: 410, message: 'too old resource version' },
+  body: {
+    kind: 'Status',
+    apiVersion: 'v1',
+    status: 'Failure',
+    reason: 'Expired',
+    code: 410,
+    message: 'too old resource version',
+  },
 }
 
 test('R0.15 R0.13 2,000 random writes, three kills of the API server and a 410: every cache equals a fresh list, every handler saw the last state', async (t) => {
@@ -151,7 +158,10 @@ test('R0.15 R0.13 2,000 random writes, three kills of the API server and a 410: 
 
 /** Writes one object, and waits until the informer has it. */
 const assertFollows = async (informer: Informer<ConfigMap>, name: string): Promise<void> => {
-  await plane.client().of(ConfigMap, 'default').create({ metadata: { name, namespace: 'default' } })
+  await plane
+    .client()
+    .of(ConfigMap, 'default')
+    .create({ metadata: { name, namespace: 'default' } })
   await eventually(() => assert.ok(informer.get(`default/${name}`)))
 }
 
@@ -161,7 +171,10 @@ test('R0.40 a watch that is cut in the middle of an object goes on with nothing 
   await assertFollows(informer, 'before-cut')
   const lists = proxy.count(isList)
   const cut = proxy.cutMidLine()
-  await plane.client().of(ConfigMap, 'default').create({ metadata: { name: 'cut', namespace: 'default' } })
+  await plane
+    .client()
+    .of(ConfigMap, 'default')
+    .create({ metadata: { name: 'cut', namespace: 'default' } })
   await cut
   await assertFollows(informer, 'after-cut')
   assert.equal(proxy.count(isList), lists)
@@ -181,7 +194,13 @@ test('R0.14 a watch that stays open but has gone silent is noticed and replaced'
 test('R0.11 a server that does not stream lists is asked for pages, and for nothing else from then on', async (t) => {
   proxy.answer((request) => request.query.has('sendInitialEvents'), {
     status: 422,
-    body: { kind: 'Status', status: 'Failure', reason: 'Invalid', code: 422, message: 'sendInitialEvents is forbidden' },
+    body: {
+      kind: 'Status',
+      status: 'Failure',
+      reason: 'Invalid',
+      code: 422,
+      message: 'sendInitialEvents is forbidden',
+    },
   })
   const before = proxy.count((request) => request.query.has('sendInitialEvents'))
   const { informer } = followed(t)
@@ -189,7 +208,10 @@ test('R0.11 a server that does not stream lists is asked for pages, and for noth
   await assertFollows(informer, 'paged')
   proxy.cut(isResumed)
   await assertFollows(informer, 'paged-again')
-  assert.equal(proxy.count((request) => request.query.has('sendInitialEvents')), before + 1)
+  assert.equal(
+    proxy.count((request) => request.query.has('sendInitialEvents')),
+    before + 1,
+  )
 })
 
 test('R0.12 a watch that ends is resumed where it was, without a list', async (t) => {

@@ -1,9 +1,17 @@
 import assert from 'node:assert/strict'
 import { setImmediate as turn } from 'node:timers/promises'
 import { test } from 'node:test'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { manualClock } from '../../testkit/manual-clock.ts'
-import { ApiError, initialEventsEnd, keyOf, resource, type Client, type KubeObject, type WatchBatch } from '../kube/index.ts'
+import {
+  ApiError,
+  initialEventsEnd,
+  keyOf,
+  resource,
+  type Client,
+  type KubeObject,
+  type WatchBatch,
+} from '../kube/index.ts'
 import { Informer } from './informer.ts'
 import { jsonLogger } from './log.ts'
 
@@ -73,7 +81,8 @@ class StubServer {
         for (const object of list().items) stream.queue.push({ type: 'ADDED', object })
         const metadata = { resourceVersion: String(this.#version), annotations: { [initialEventsEnd]: 'true' } }
         stream.queue.push({ type: 'BOOKMARK', object: { metadata } })
-      } else for (const { version, event } of this.#history) if (version > from) stream.queue.push(structuredClone(event))
+      } else
+        for (const { version, event } of this.#history) if (version > from) stream.queue.push(structuredClone(event))
       this.#streams.add(stream)
       options.signal.addEventListener('abort', () => {
         stream.open = false

@@ -131,9 +131,7 @@ export class Informer<T extends KubeObject> {
     if (old && old.metadata.uid !== object.metadata.uid) this.#remove(keyOf(old))
     const before = this.#store.put(object)
     for (const handler of this.#handlers) {
-      this.#tell(() =>
-        before ? handler.updated?.(object, before, { initial }) : handler.added?.(object, { initial }),
-      )
+      this.#tell(() => (before ? handler.updated?.(object, before, { initial }) : handler.added?.(object, { initial })))
     }
   }
 

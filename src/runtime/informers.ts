@@ -5,8 +5,7 @@ import type { Selection } from './reflector.ts'
 type Shared = Omit<InformerOptions<KubeObject>, 'client' | 'resource' | 'indexes' | 'transform' | keyof Selection>
 
 /** What to follow and how to find it. */
-export type SharedInformerOptions<T extends KubeObject> = Selection &
-  Pick<InformerOptions<T>, 'indexes' | 'transform'>
+export type SharedInformerOptions<T extends KubeObject> = Selection & Pick<InformerOptions<T>, 'indexes' | 'transform'>
 
 /** The informers of one process: whoever asks for the same kind and selection gets the same one. */
 export class Informers {

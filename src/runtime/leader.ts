@@ -95,7 +95,7 @@ export class LeaderElection {
     })
     const watch = informer.run(following.signal)
     try {
-      for (let failed = false; !signal.aborted; ) {
+      for (let failed = false; !signal.aborted;) {
         // A little apart, so that candidates that saw the same release do not all ask at once for ever.
         const pauseMs = this.#random() * (failed ? this.#retryMs : 50)
         await sleep(this.#clock, pauseMs, signal).catch(() => {})

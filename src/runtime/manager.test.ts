@@ -61,7 +61,10 @@ const managed = (t: TestContext, options: Partial<ManagerOptions> = {}) => {
 }
 
 const create = (name: string): Promise<unknown> =>
-  plane.client().of(ConfigMap, 'default').create({ metadata: { name, namespace: 'default' } })
+  plane
+    .client()
+    .of(ConfigMap, 'default')
+    .create({ metadata: { name, namespace: 'default' } })
 
 test('R0.20 R0.22 no controller works, and nothing is ready, before the last cache is complete', async (t) => {
   await create('early')
@@ -133,18 +136,20 @@ test('R0.21 work that does not end within the grace period is cut by its signal'
   t.after(() => stop.abort())
   const { promise: begun, resolve: begin } = Promise.withResolvers<void>()
   let cut: unknown
-  manager.controller({
-    name: 'endless',
-    watches: [],
-    reconcile: (_key, signal) =>
-      new Promise((_, reject) => {
-        begin()
-        signal.addEventListener('abort', () => {
-          cut = signal.reason
-          reject(signal.reason as Error)
-        })
-      }),
-  }).enqueue('x')
+  manager
+    .controller({
+      name: 'endless',
+      watches: [],
+      reconcile: (_key, signal) =>
+        new Promise((_, reject) => {
+          begin()
+          signal.addEventListener('abort', () => {
+            cut = signal.reason
+            reject(signal.reason as Error)
+          })
+        }),
+    })
+    .enqueue('x')
   const running = manager.run(stop.signal)
   await begun
   stop.abort()

@@ -73,7 +73,9 @@ export class Metrics {
       }
       const lines = (): string[] =>
         [...values].flatMap(([key, of]) => [
-          ...buckets.map((bound, i) => `${name}_bucket${labelText({ ...of.labels, le: String(bound) })} ${of.counts[i]}`),
+          ...buckets.map(
+            (bound, i) => `${name}_bucket${labelText({ ...of.labels, le: String(bound) })} ${of.counts[i]}`,
+          ),
           `${name}_bucket${labelText({ ...of.labels, le: '+Inf' })} ${of.count}`,
           `${name}_sum${key} ${of.sum}`,
           `${name}_count${key} ${of.count}`,
@@ -95,12 +97,7 @@ export class Metrics {
   }
 
   /** Asking twice for a name gives the same metric: several queues share one family. */
-  #family<M>(
-    name: string,
-    help: string,
-    type: Family['type'],
-    make: () => { metric: M; lines: Family['lines'] },
-  ): M {
+  #family<M>(name: string, help: string, type: Family['type'], make: () => { metric: M; lines: Family['lines'] }): M {
     let family = this.#families.get(name)
     if (!family) this.#families.set(name, (family = { name, help, type, ...make() }))
     return family.metric as M

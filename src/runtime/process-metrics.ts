@@ -12,9 +12,11 @@ export const processMetrics = (metrics: Metrics): void => {
     const { user, system } = process.cpuUsage()
     return (user + system) / 1e6
   })
-  metrics.gauge('nodejs_eventloop_delay_p99_seconds', 'How late timers run: above 0.1 the process is overloaded').read(() => {
-    const seconds = delay.percentile(99) / 1e9
-    delay.reset()
-    return seconds
-  })
+  metrics
+    .gauge('nodejs_eventloop_delay_p99_seconds', 'How late timers run: above 0.1 the process is overloaded')
+    .read(() => {
+      const seconds = delay.percentile(99) / 1e9
+      delay.reset()
+      return seconds
+    })
 }

@@ -17,7 +17,10 @@ export const queueMetrics = (metrics: Metrics, name: string, clock: Clock): Queu
   const labels = { name, controller: name }
   const adds = metrics.counter('workqueue_adds_total', 'Keys added to the queue')
   const retries = metrics.counter('workqueue_retries_total', 'Keys added again after a failure')
-  const waited = metrics.histogram('workqueue_queue_duration_seconds', 'How long keys were ready before they were taken')
+  const waited = metrics.histogram(
+    'workqueue_queue_duration_seconds',
+    'How long keys were ready before they were taken',
+  )
   const worked = metrics.histogram('workqueue_work_duration_seconds', 'How long keys were worked on')
   const depth = metrics.gauge('workqueue_depth', 'Keys that are ready')
   const unfinished = metrics.gauge('workqueue_unfinished_work_seconds', 'Seconds of work under way, added up')

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { manualClock } from '../../testkit/manual-clock.ts'
 import { WorkQueue } from './queue.ts'
 
@@ -52,7 +52,12 @@ class Model {
 
 const key = fc.constantFrom('a', 'b', 'c', 'd', 'e')
 const step = fc.oneof(
-  fc.record({ do: fc.constant('add' as const), key, afterMs: fc.constantFrom(0, 0, 5, 20), priority: fc.constantFrom(0, 0, -100, 7) }),
+  fc.record({
+    do: fc.constant('add' as const),
+    key,
+    afterMs: fc.constantFrom(0, 0, 5, 20),
+    priority: fc.constantFrom(0, 0, -100, 7),
+  }),
   fc.record({ do: fc.constant('take' as const) }),
   fc.record({ do: fc.constant('done' as const), which: fc.nat() }),
   fc.record({ do: fc.constant('advance' as const), ms: fc.nat(25) }),

@@ -2,7 +2,14 @@ import assert from 'node:assert/strict'
 import { setImmediate as turn } from 'node:timers/promises'
 import { test, type TestContext } from 'node:test'
 import { manualClock } from '../../testkit/index.ts'
-import { ApiError, ConfigMap, initialEventsEnd, type Client, type WatchBatch, type WatchOptions } from '../kube/index.ts'
+import {
+  ApiError,
+  ConfigMap,
+  initialEventsEnd,
+  type Client,
+  type WatchBatch,
+  type WatchOptions,
+} from '../kube/index.ts'
 import { Reflector } from './reflector.ts'
 
 const bookmark = (version: string, annotations?: Record<string, string>): WatchBatch<ConfigMap>[number] => ({
@@ -12,7 +19,11 @@ const bookmark = (version: string, annotations?: Record<string, string>): WatchB
 const end = bookmark('10', { [initialEventsEnd]: 'true' })
 
 /** A client whose watches follow a script: each is a list of batches, or an error. The last one stays open. */
-const scripted = (t: TestContext, script: (WatchBatch<ConfigMap>[] | Error)[], options: { silenceMs?: number } = {}) => {
+const scripted = (
+  t: TestContext,
+  script: (WatchBatch<ConfigMap>[] | Error)[],
+  options: { silenceMs?: number } = {},
+) => {
   const clock = manualClock()
   const asked: WatchOptions[] = []
   const watch = async (about: WatchOptions) => {

@@ -206,4 +206,5 @@ class StreamingIgnored extends Error {}
 // Before 1.32, and with the feature off, the parameter is an error; before 1.27 it is unknown and ignored.
 const refusesStreaming = (error: unknown): boolean =>
   error instanceof StreamingIgnored ||
-  isInvalid(error) || (error instanceof ApiError && (error.status === 400 || error.status === 405))
+  isInvalid(error) ||
+  (error instanceof ApiError && (error.status === 400 || error.status === 405))

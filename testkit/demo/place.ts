@@ -10,7 +10,9 @@ export interface Place {
   log: string
 }
 
-export const demoPlace = (folder = process.env['LANYARD_DEMO'] ?? new URL('../../.demo', import.meta.url).pathname): Place => ({
+export const demoPlace = (
+  folder = process.env['LANYARD_DEMO'] ?? new URL('../../.demo', import.meta.url).pathname,
+): Place => ({
   folder,
   pid: join(folder, 'pid'),
   ready: join(folder, 'ready.json'),

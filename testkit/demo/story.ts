@@ -24,7 +24,9 @@ export const tell = async (place: Place, { health }: Ready): Promise<void> => {
     kubectl('get', 'managedclusterset', 'production', '-o', 'jsonpath={.status.conditions[0].message}{"\\n"}')
 
     console.log('\nThe third moves to the set; the controller sees it and writes the new count.')
-    await client.of(ManagedCluster).patch('osaka', { merge: { metadata: { labels: { [label.clusterSet]: 'production' } } } })
+    await client
+      .of(ManagedCluster)
+      .patch('osaka', { merge: { metadata: { labels: { [label.clusterSet]: 'production' } } } })
     await counted(client, 3)
     kubectl('get', 'managedclusterset', 'production', '-o', 'jsonpath={.status.conditions[0].message}{"\\n"}')
 
@@ -32,7 +34,12 @@ export const tell = async (place: Place, { health }: Ready): Promise<void> => {
     console.log(`readyz: ${(await (await fetch(`${health}/readyz`)).text()).trim()}`)
     const metrics = await (await fetch(`${health}/metrics`)).text()
     const shown = /^(controller_runtime_reconcile_total|rest_client_requests_total|process_resident_memory_bytes)/
-    console.log(metrics.split('\n').filter((line) => shown.test(line)).join('\n'))
+    console.log(
+      metrics
+        .split('\n')
+        .filter((line) => shown.test(line))
+        .join('\n'),
+    )
   } finally {
     client.close()
   }
