@@ -30,7 +30,7 @@ get_node() {
   package=node-$platform@$node_version
   mkdir -p "$1/bin"
   if command -v node >/dev/null && [ "$(node --version)" = "v$node_version" ]; then
-    ln -s "$(command -v node)" "$1/bin/node"
+    cp -L "$(command -v node)" "$1/bin/node"
     return
   fi
   need npm "install Node.js 20 or newer, which brings it (Debian: apt-get install nodejs npm)"
@@ -48,8 +48,8 @@ get_control_plane() {
     GOFLAGS='' GOBIN='' go build -v -trimpath -buildvcs=false \
       -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=v$kube_version" -o "$1/" \
       k8s.io/kubernetes/cmd/kube-apiserver k8s.io/kubernetes/cmd/kube-controller-manager k8s.io/kubernetes/cmd/kubectl \
-      go.etcd.io/etcd/server/v3 2> >(awk -v start="$(date +%s)" \
-        '/^(go: |#|.*: )/ && !/downloading/ {print "setup:   " $0} {n++} n % 200 == 0 {printf "setup:   %d packages done\n", n}' >&2)
+      go.etcd.io/etcd/server/v3 2> >(awk \
+        '/^(go: |#|.*: )/ && !/downloading/ {print "setup:   " $0} {n++} n % 200 == 0 {printf "setup:   %d packages done\n", n} {fflush()}' >&2)
   ) || fail "the build failed: see above; check Go's version (go version) and that its module proxy is reached"
   mv "$1/server" "$1/etcd" 2>/dev/null || mv "$1/v3" "$1/etcd"
   say "Kubernetes $kube_version is built"

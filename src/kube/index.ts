@@ -5,6 +5,8 @@
  * made from it with `clientFor`, and `client.of(Secret, 'ns')` reads and writes one kind. Kinds are `Resource<T>` values; the
  * built-in ones are here, ours are in ../api.
  */
+export { mayAccess, type Requester } from './access.ts'
+export type { Api, ObjectApi } from './api.ts'
 export * from './builtin.ts'
 export { Client, clientFor, type ApiRequest, type CallOptions, type ClientOptions } from './client.ts'
 export type { Connection, Credential, CredentialSource, Impersonation } from './connection.ts'
@@ -26,6 +28,7 @@ export { inCluster } from './in-cluster.ts'
 export { loadKubeconfig, parseKubeconfig, type Environment, type Kubeconfig } from './kubeconfig.ts'
 export { KubeconfigError } from './kubeconfig-error.ts'
 export { kubeconfigText, writeKubeconfig, type KubeconfigParts } from './kubeconfig-text.ts'
+export { matchesSelector } from './match-labels.ts'
 export * from './objects.ts'
 export { apiVersionOf, pathOf, resource, type Resource } from './resource.ts'
 export {
@@ -35,4 +38,5 @@ export {
   type Patch,
   type WriteOptions,
 } from './resource-client.ts'
+export { servedResources } from './served-resources.ts'
 export { initialEventsEnd, type WatchBatch, type WatchEvent, type WatchOptions } from './watch.ts'

@@ -3,7 +3,7 @@ import {
   isAlreadyExists,
   isNotFound,
   keyOf,
-  type Client,
+  type Api,
   type KubeObject,
   type Resource,
   type Unstructured,
@@ -17,7 +17,7 @@ export interface ApplyTarget {
 }
 
 export interface ApplySetOptions {
-  client: Client
+  client: Api
   targets: ApplyTarget[]
   fieldManager: string
   /** Requests under way at the same time. */

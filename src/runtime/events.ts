@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
-import { Event, isNotFound, type Client, type KubeObject } from '../kube/index.ts'
+import { Event, isNotFound, type Api, type KubeObject } from '../kube/index.ts'
 import { systemClock, type Clock } from './clock.ts'
 import { microTimestamp } from './conditions.ts'
 import { silentLogger, type Logger } from './log.ts'
 
 export interface EventOptions {
-  client: Client
+  client: Api
   /** Such as `lanyard.io/acceptance`. */
   controller: string
   /** Which replica. */

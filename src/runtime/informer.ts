@@ -1,4 +1,4 @@
-import { keyOf, type Client, type KubeObject, type Resource } from '../kube/index.ts'
+import { keyOf, type Api, type KubeObject, type Resource } from '../kube/index.ts'
 import { systemClock, type Clock } from './clock.ts'
 import { silentLogger, type Logger } from './log.ts'
 import { Reflector, type Selection } from './reflector.ts'
@@ -14,7 +14,7 @@ export interface Handler<T> {
 }
 
 export interface InformerOptions<T extends KubeObject> extends Selection {
-  client: Client
+  client: Api
   resource: Resource<T>
   /** Ways to look objects up besides their key. */
   indexes?: Record<string, IndexBy<T>> | undefined
@@ -105,6 +105,11 @@ export class Informer<T extends KubeObject> {
     const error = this.#reflector.lastError
     const because = error instanceof Error ? `: ${error.message}` : ''
     return `the watch of ${this.resource.plural} has been silent for ${Math.round(silentMs / 1000)} s${because}`
+  }
+
+  /** For how long, since then, the watch was cut. Who waits for somebody's sign of life must not count that time. */
+  missedMs(since: number): number {
+    return this.#reflector.missedMs(since)
   }
 
   #slim(object: T): T {

@@ -1,4 +1,4 @@
-import type { Client, KubeObject, Resource } from '../kube/index.ts'
+import type { Api, KubeObject, Resource } from '../kube/index.ts'
 import { Informer, type InformerOptions } from './informer.ts'
 import type { Selection } from './reflector.ts'
 
@@ -9,11 +9,11 @@ export type SharedInformerOptions<T extends KubeObject> = Selection & Pick<Infor
 
 /** The informers of one process: whoever asks for the same kind and selection gets the same one. */
 export class Informers {
-  readonly #client: Client
+  readonly #client: Api
   readonly #shared: Shared
   readonly #informers = new Map<string, Informer<KubeObject>>()
 
-  constructor(client: Client, shared: Shared = {}) {
+  constructor(client: Api, shared: Shared = {}) {
     this.#client = client
     this.#shared = shared
   }

@@ -1,4 +1,4 @@
-import { isAlreadyExists, isConflict, Lease, type Client } from '../kube/index.ts'
+import { isAlreadyExists, isConflict, Lease, type Api } from '../kube/index.ts'
 import { sleep, systemClock, type Clock } from './clock.ts'
 import { microTimestamp } from './conditions.ts'
 import { Informer } from './informer.ts'
@@ -6,7 +6,7 @@ import { silentLogger, type Logger } from './log.ts'
 import type { Metrics } from './metrics.ts'
 
 export interface LeaderOptions {
-  client: Client
+  client: Api
   namespace: string
   /** Of the Lease. */
   name: string

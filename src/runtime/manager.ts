@@ -1,4 +1,4 @@
-import type { Client, KubeObject, Resource } from '../kube/index.ts'
+import type { Api, KubeObject, Resource } from '../kube/index.ts'
 import { sleep, systemClock, type Clock } from './clock.ts'
 import { Controller, type ControllerOptions } from './controller.ts'
 import { startHealthServer, type HealthServer } from './health-server.ts'
@@ -18,7 +18,7 @@ export interface Runnable {
 }
 
 export interface ManagerOptions {
-  client: Client
+  client: Api
   /** Without it, this process works as if it were the only one. */
   leaderElection?: Omit<LeaderOptions, 'client' | 'clock' | 'log' | 'metrics'> | undefined
   /** Where /healthz, /readyz and /metrics are served; port 0 takes a free one. */

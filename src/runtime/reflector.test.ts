@@ -114,3 +114,15 @@ test('R0.14 a watch that ends as soon as it begins is not opened again without a
   await settle()
   assert.equal(asked.length, 3)
 })
+
+test('R0.14 the time in which there was no watch is known: from a failure, or from the last sign of a watch that died unnoticed', async (t) => {
+  const { clock, reflector, settle } = scripted(t, [[[end]], new Error('refused'), [], []], { silenceMs: 1000 })
+  await settle()
+  clock.advance(500) // the wait after the failure; then the third watch opens
+  await settle()
+  assert.equal(reflector.missedMs(0), 500)
+  assert.equal(reflector.missedMs(200), 300)
+  clock.advance(1000) // it is silent for too long: all of that was missed
+  await settle()
+  assert.equal(reflector.missedMs(500), 1000)
+})

@@ -4,14 +4,15 @@ import {
   isExpired,
   isInvalid,
   keyOf,
-  type Client,
+  type Api,
   type KubeObject,
   type Resource,
-  type ResourceClient,
+  type ObjectApi,
   type WatchBatch,
 } from '../kube/index.ts'
 import { sleep, systemClock, type Clock } from './clock.ts'
 import { silentLogger, type Logger } from './log.ts'
+import { Outages } from './outages.ts'
 
 /** Where a reflector puts what it sees. */
 export interface Sink<T extends KubeObject> {
@@ -30,7 +31,7 @@ export interface Selection {
 }
 
 export interface ReflectorOptions<T extends KubeObject> extends Selection {
-  client: Client
+  client: Api
   resource: Resource<T>
   sink: Sink<T>
   /** Streams the first list where the server offers it. */
@@ -49,7 +50,7 @@ const backoffMs = { first: 500, most: 30_000 }
 /** Follows one kind: a list, then a watch from there on, for as long as the signal lets it, through every failure. */
 export class Reflector<T extends KubeObject> {
   readonly #options: ReflectorOptions<T>
-  readonly #resource: ResourceClient<T>
+  readonly #resource: ObjectApi<T>
   readonly #clock: Clock
   readonly #random: () => number
   readonly #log: Logger
@@ -59,6 +60,7 @@ export class Reflector<T extends KubeObject> {
   #resourceVersion: string | undefined
   #sawBookmark = false
   #failures = 0
+  readonly #outages = new Outages()
   /** The last event, bookmark or answer. */
   lastSign: number
   lastError: unknown
@@ -77,6 +79,11 @@ export class Reflector<T extends KubeObject> {
   /** How long the watch may be silent before it counts as dead. */
   get allowedSilenceMs(): number {
     return this.#sawBookmark ? this.#silenceMs : longestWatchMs
+  }
+
+  /** For how long, since then, there was no watch: what happened meanwhile was seen late or not at all. */
+  missedMs(since: number): number {
+    return this.#outages.missedMs(since, this.#clock.now())
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -172,6 +179,9 @@ export class Reflector<T extends KubeObject> {
 
   async #recover(error: unknown, signal: AbortSignal): Promise<void> {
     this.lastError = error
+    // A watch that died unnoticed was over when it was last heard of.
+    const now = this.#clock.now()
+    this.#outages.begin(now - this.lastSign >= this.#silenceMs ? this.lastSign : now)
     const { kind } = this.#options.resource
     if (isExpired(error)) {
       // What happened meanwhile cannot be had any more: list again, without waiting.
@@ -197,6 +207,7 @@ export class Reflector<T extends KubeObject> {
   #sign(): void {
     this.lastSign = this.#clock.now()
     this.lastError = undefined
+    this.#outages.end(this.lastSign)
   }
 }
 

@@ -1,0 +1,47 @@
+import { resource, type KubeObject, type LabelSelector } from '../../kube/index.ts'
+
+/** How the API server reaches a webhook: by Service inside the cluster, by URL outside. */
+export interface WebhookClientConfig {
+  url?: string | undefined
+  service?: { namespace: string; name: string; path?: string | undefined; port?: number | undefined } | undefined
+  /** Base64 of PEM; see `caBundlePublisher`. */
+  caBundle?: string | undefined
+}
+
+/** One webhook of a configuration. */
+export interface Webhook {
+  name: string
+  clientConfig: WebhookClientConfig
+  rules?: { operations: string[]; apiGroups: string[]; apiVersions: string[]; resources: string[]; scope?: string }[]
+  /** Whether objects are refused while the webhook cannot be reached; `Fail` unless said otherwise. */
+  failurePolicy?: 'Fail' | 'Ignore'
+  matchPolicy?: 'Exact' | 'Equivalent'
+  namespaceSelector?: LabelSelector
+  objectSelector?: LabelSelector
+  matchConditions?: { name: string; expression: string }[]
+  /** At most 30; 10 unless said otherwise. */
+  timeoutSeconds?: number
+  sideEffects: 'None' | 'NoneOnDryRun'
+  admissionReviewVersions: string[]
+  /** Mutating webhooks only. */
+  reinvocationPolicy?: 'Never' | 'IfNeeded'
+}
+
+/** Tells the API server which webhooks to ask about what. */
+export interface WebhookConfiguration extends KubeObject {
+  webhooks?: Webhook[]
+}
+
+const admission = { group: 'admissionregistration.k8s.io', version: 'v1', namespaced: false }
+/** Webhooks that judge: they are asked after all that change objects. */
+export const ValidatingWebhookConfiguration = resource<WebhookConfiguration>({
+  ...admission,
+  kind: 'ValidatingWebhookConfiguration',
+  plural: 'validatingwebhookconfigurations',
+})
+/** Webhooks that change objects. */
+export const MutatingWebhookConfiguration = resource<WebhookConfiguration>({
+  ...admission,
+  kind: 'MutatingWebhookConfiguration',
+  plural: 'mutatingwebhookconfigurations',
+})
