@@ -9,6 +9,8 @@ import { PortTaken } from './ports.ts'
 /** How to run one program. */
 export interface ComponentOptions {
   binary: string
+  /** How it is called in messages, and its log in the folder; the program's own name unless told. */
+  name?: string
   args: readonly string[]
   env?: Record<string, string>
   /** The kept folder it belongs to; its log is written there. */
@@ -26,7 +28,7 @@ export class Component {
   #ended: Promise<string> = Promise.resolve('never started')
 
   constructor(options: ComponentOptions) {
-    this.name = basename(options.binary)
+    this.name = options.name ?? basename(options.binary)
     this.#options = options
   }
 

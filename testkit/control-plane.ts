@@ -147,6 +147,11 @@ export class ControlPlane {
     return client
   }
 
+  /** A client certificate and its key. */
+  clientCertificate(identity: Identity): KeyPair {
+    return this.#credentials.forClient(identity)
+  }
+
   /** A certificate for a server on localhost that clients and the API server of this control plane trust. */
   serverCertificate(dnsNames?: readonly string[]): KeyPair {
     return this.#credentials.forServer(dnsNames)

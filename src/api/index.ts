@@ -71,6 +71,9 @@ export const allKinds: Kind[] = [
   AWSServiceAccountIdentity,
 ]
 
+/** Those of them that live on a managed cluster; the others live on the hub. */
+export const managedClusterKinds: Kind[] = [ClusterClaim, AppliedManifestWork]
+
 /** Kinds that we read and others own: installing our CRD over theirs would break them. */
 export const borrowedKinds: Kind[] = [Cluster]
 

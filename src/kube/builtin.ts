@@ -56,6 +56,14 @@ export const ServiceAccount = resource<ServiceAccount>({
   namespaced: true,
 })
 
+export interface Node extends KubeObject {
+  spec?: { unschedulable?: boolean | undefined } | undefined
+  status?:
+    | { capacity?: Record<string, string> | undefined; allocatable?: Record<string, string> | undefined }
+    | undefined
+}
+export const Node = resource<Node>({ group: '', version: 'v1', kind: 'Node', plural: 'nodes', namespaced: false })
+
 /** events.k8s.io/v1; `kubectl get events` shows it as well. */
 export interface Event extends KubeObject {
   eventTime: string | null
@@ -172,5 +180,71 @@ export const CustomResourceDefinition = resource<CustomResourceDefinition>({
   version: 'v1',
   kind: 'CustomResourceDefinition',
   plural: 'customresourcedefinitions',
+  namespaced: false,
+})
+
+/** Not quite the shape of other conditions: an update time beside the time of transition, and no generation. */
+export interface CertificateSigningRequestCondition {
+  type: 'Approved' | 'Denied' | 'Failed'
+  status: 'True' | 'False' | 'Unknown'
+  reason?: string | undefined
+  message?: string | undefined
+  lastUpdateTime?: string | undefined
+  lastTransitionTime?: string | undefined
+}
+export interface CertificateSigningRequest extends KubeObject {
+  /** Immutable. Who asked is written by the API server, whatever the request said. */
+  spec: {
+    /** Base64 of PEM. */
+    request: string
+    signerName: string
+    usages?: string[] | undefined
+    /** At least 600. */
+    expirationSeconds?: number | undefined
+    username?: string | undefined
+    uid?: string | undefined
+    groups?: string[] | undefined
+    extra?: Record<string, string[]> | undefined
+  }
+  status?: {
+    conditions?: CertificateSigningRequestCondition[] | undefined
+    /** Base64 of PEM: the certificate, then those between it and the authority. */
+    certificate?: string | undefined
+  }
+}
+export const CertificateSigningRequest = resource<CertificateSigningRequest>({
+  group: 'certificates.k8s.io',
+  version: 'v1',
+  kind: 'CertificateSigningRequest',
+  plural: 'certificatesigningrequests',
+  namespaced: false,
+})
+
+export interface ResourceAttributes {
+  namespace?: string | undefined
+  verb: string
+  group?: string | undefined
+  version?: string | undefined
+  resource: string
+  subresource?: string | undefined
+  name?: string | undefined
+}
+/** A question to the API server's authorizer: it is created, answered and not kept. */
+export interface SubjectAccessReview extends KubeObject {
+  spec: {
+    user?: string | undefined
+    uid?: string | undefined
+    groups?: string[] | undefined
+    extra?: Record<string, string[]> | undefined
+    resourceAttributes?: ResourceAttributes | undefined
+    nonResourceAttributes?: { path: string; verb: string } | undefined
+  }
+  status?: { allowed: boolean; denied?: boolean; reason?: string; evaluationError?: string }
+}
+export const SubjectAccessReview = resource<SubjectAccessReview>({
+  group: 'authorization.k8s.io',
+  version: 'v1',
+  kind: 'SubjectAccessReview',
+  plural: 'subjectaccessreviews',
   namespaced: false,
 })

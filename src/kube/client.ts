@@ -1,17 +1,18 @@
 import type { Connection, Impersonation } from './connection.ts'
 import { ApiError, ConnectionError, type FailedRequest, type StatusBody } from './errors.ts'
 import { explainUnauthorized } from './explain.ts'
+import type { HttpAnswer } from './http1.ts'
+import { impersonationHeaders } from './impersonation.ts'
 import type { KubeObject } from './objects.ts'
 import { ResourceClient } from './resource-client.ts'
 import type { Resource } from './resource.ts'
-import { pause, Transport, type CompleteAnswer, type TransportOptions } from './transport.ts'
-import type { HttpAnswer } from './http1.ts'
+import { laterMs, pause, spread } from './retry.ts'
+import { collect, Transport, type CompleteAnswer, type TransportOptions } from './transport.ts'
 
 export interface ClientOptions extends TransportOptions {
   /** How often a request is sent again when the server says "later" (429, or 503 with Retry-After). */
   maxRetries?: number | undefined
   random?: (() => number) | undefined
-  now?: (() => number) | undefined
 }
 
 /** What every call takes. */
@@ -63,26 +64,21 @@ export class Client {
 
   /** A request whose answer is JSON. */
   async json<T>(request: ApiRequest): Promise<T> {
-    const answer = await this.#patiently(request, () => this.#transport.request(this.#encode(request)))
-    if (answer.status >= 300) throw this.#refusal(request, answer)
-    return this.#decode(request, answer) as T
+    return this.#decode(request, await this.#send(request)) as T
   }
 
   /** A request whose answer is text, such as /readyz or a log. */
   async text(request: ApiRequest): Promise<string> {
-    const answer = await this.#patiently(request, () => this.#transport.request(this.#encode(request)))
-    if (answer.status >= 300) throw this.#refusal(request, answer)
-    return answer.body.toString('utf8')
+    return (await this.#send(request)).body.toString('utf8')
   }
 
-  /** A request whose answer goes on: a watch. */
+  /** A request whose answer goes on: a watch. "Later" is an error here, since whoever watches waits between tries anyway. */
   async stream(request: ApiRequest): Promise<HttpAnswer> {
     const answer = await this.#transport.stream(this.#encode(request))
-    if (answer.status < 300 && isJson(answer)) return answer
-    const chunks: Buffer[] = []
-    for await (const chunk of answer.body) chunks.push(chunk as Buffer)
-    const complete = { ...answer, body: Buffer.concat(chunks) }
-    throw answer.status < 300 ? this.#notKubernetes(request, complete) : this.#refusal(request, complete)
+    if (answer.status >= 300) throw this.#refusal(request, { ...answer, body: await collect(answer.body) })
+    if (isJson(answer)) return answer
+    answer.body.destroy()
+    throw this.#notKubernetes(request, answer)
   }
 
   close(): void {
@@ -90,12 +86,13 @@ export class Client {
   }
 
   /** "Later" is an answer that a server gives before it acts, so that any request may be sent again. */
-  async #patiently<A extends CompleteAnswer>(request: ApiRequest, send: () => Promise<A>): Promise<A> {
+  async #send(request: ApiRequest): Promise<CompleteAnswer> {
     for (let retries = 0; ; retries++) {
-      const answer = await send()
-      const waitMs = laterMs(answer)
-      if (waitMs === undefined || retries >= this.#maxRetries) return answer
-      await pause(waitMs, this.#random, request.signal)
+      const answer = await this.#transport.request(this.#encode(request))
+      if (answer.status < 300) return answer
+      const waitMs = laterMs(answer, this.#now())
+      if (waitMs === undefined || retries >= this.#maxRetries) throw this.#refusal(request, answer)
+      await pause(spread(waitMs, this.#random), request.signal)
     }
   }
 
@@ -118,27 +115,33 @@ export class Client {
   #decode(request: ApiRequest, answer: CompleteAnswer): unknown {
     if (!isJson(answer)) throw this.#notKubernetes(request, answer)
     try {
-      return JSON.parse(answer.body.toString('utf8'))
+      return parseObject(answer.body)
     } catch (cause) {
       throw new ConnectionError(this.#failed(request), {
         code: 'BROKEN_JSON',
-        why: `the answer of ${answer.body.length} bytes is not valid JSON`,
+        why: `the answer of ${answer.body.length} bytes is not a JSON object`,
         next: 'it was cut or altered on its way: look at what stands between',
         cause,
       })
     }
   }
 
-  #refusal(request: ApiRequest, answer: CompleteAnswer): ApiError {
-    const next = answer.status === 401 ? explainUnauthorized(this.connection, answer.credential, this.#now()) : undefined
-    return new ApiError(this.#failed(request), answer.status, statusOf(answer), laterMs(answer), next)
+  #refusal(request: ApiRequest, answer: CompleteAnswer): ApiError | ConnectionError {
+    // A 404 of some proxy must not be taken for an object that is gone. Kubernetes says no in JSON, or in plain text.
+    if (!isJson(answer) && !isPlain(answer)) return this.#notKubernetes(request, answer)
+    const now = this.#now()
+    const next = answer.status === 401 ? explainUnauthorized(this.connection, answer.credential, now) : undefined
+    return new ApiError(this.#failed(request), answer.status, statusOf(answer), laterMs(answer, now), next)
   }
 
-  #notKubernetes(request: ApiRequest, answer: CompleteAnswer): ConnectionError {
+  #notKubernetes(request: ApiRequest, { status, headers }: TypedAnswer & { status: number }): ConnectionError {
     return new ConnectionError(this.#failed(request), {
       code: 'NOT_KUBERNETES',
-      why: `the answer is ${answer.headers['content-type'] ?? 'of no type'}, not JSON (status ${answer.status})`,
-      next: 'this does not look like a Kubernetes API: check the server address, and for a login page or proxy in between',
+      why: `the answer is ${headers['content-type'] ?? 'of no type'}, not JSON (status ${status})`,
+      next:
+        status >= 500
+          ? 'a proxy or load balancer in between has no API server to turn to: look at both'
+          : 'this does not look like a Kubernetes API: check the server address, and for a login page or proxy in between',
     })
   }
 
@@ -152,27 +155,27 @@ export class Client {
 export const clientFor = (connection: Connection, options: ClientOptions = {}): Client =>
   new Client(new Transport(connection, options), options)
 
-const isJson = (answer: { headers: { 'content-type'?: string | undefined } }): boolean =>
-  answer.headers['content-type']?.includes('json') ?? false
+interface TypedAnswer {
+  headers: { 'content-type'?: string | undefined }
+}
 
-/** How long the server wants us to wait; undefined when it does not. */
-const laterMs = (answer: CompleteAnswer): number | undefined => {
-  const after = answer.headers['retry-after']
-  if (answer.status !== 429 && !(answer.status === 503 && after)) return undefined
-  const seconds = Number(after ?? 1)
-  return Number.isFinite(seconds) ? Math.min(seconds, 60) * 1000 : 1000
+const isJson = ({ headers }: TypedAnswer): boolean => headers['content-type']?.includes('json') ?? false
+
+const isPlain = ({ headers }: TypedAnswer): boolean => headers['content-type']?.startsWith('text/plain') ?? false
+
+const parseObject = (body: Buffer): object => {
+  const value: unknown = JSON.parse(body.toString('utf8'))
+  if (typeof value !== 'object' || value === null)
+    throw new TypeError(`it is ${value === null ? 'null' : typeof value}`)
+  return value
 }
 
 const statusOf = (answer: CompleteAnswer): StatusBody => {
-  const text = answer.body.toString('utf8')
-  if (isJson(answer)) {
-    try {
-      return JSON.parse(text) as StatusBody
-    } catch {
-      // falls through: the text itself is the best message there is
-    }
+  try {
+    return parseObject(answer.body)
+  } catch {
+    return { message: answer.body.toString('utf8').slice(0, 200).trim() } // the text itself is the best message there is
   }
-  return { message: text.slice(0, 200).trim() }
 }
 
 const queryString = (query: ApiRequest['query']): string => {
@@ -185,13 +188,3 @@ const queryString = (query: ApiRequest['query']): string => {
   const text = params.toString()
   return text && `?${text}`
 }
-
-// Several groups are several headers of one name, which is why headers are arrays all the way down.
-const impersonationHeaders = (who: Impersonation): Record<string, string | string[]> => ({
-  'impersonate-user': who.user,
-  ...(who.uid ? { 'impersonate-uid': who.uid } : {}),
-  ...(who.groups?.length ? { 'impersonate-group': who.groups } : {}),
-  ...Object.fromEntries(
-    Object.entries(who.extra ?? {}).map(([key, values]) => [`impersonate-extra-${encodeURIComponent(key)}`, values]),
-  ),
-})

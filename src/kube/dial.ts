@@ -1,98 +1,109 @@
 import net from 'node:net'
 import tls from 'node:tls'
 import type { Connection, Credential } from './connection.ts'
+import { tunnel } from './tunnel.ts'
 
-/** The TLS settings of a connection with the credential that is current now. */
-export const tlsOptions = (connection: Connection, credential: Credential): tls.ConnectionOptions => {
-  const host = new URL(connection.server).hostname.replace(/^\[|\]$/g, '')
-  const name = connection.tlsServerName ?? host
+/** Where to connect, and when to give up. */
+export interface Dialing {
+  connection: Connection
+  /** PEM; also trusted for an HTTPS proxy, as Go's clients do, beside the system's roots. */
+  ca?: string | undefined
+  timeoutMs: number
+  /** Fires when nobody wants the connection any more. */
+  ending: AbortSignal
+}
+
+/** The host of a URL as sockets want it: without the brackets of an IPv6 address. */
+export const hostOf = (url: URL): string => url.hostname.replaceAll(/^\[|\]$/g, '')
+
+export const portOf = (url: URL): number => Number(url.port || (url.protocol === 'http:' ? 80 : 443))
+
+/** The TLS settings of a connection with one credential. Certificates are parsed here, once, and keys kept out of Node's caches. */
+export const tlsOptions = (connection: Connection, { ca, cert, key }: Credential): tls.ConnectionOptions => {
+  const name = connection.tlsServerName ?? hostOf(new URL(connection.server))
   return {
     // SNI must not carry an address (RFC 6066); Node would warn and send it.
     ...(net.isIP(name) ? {} : { servername: name }),
-    ...(connection.tlsServerName
-      ? { checkServerIdentity: (_host, cert) => tls.checkServerIdentity(connection.tlsServerName!, cert) }
-      : {}),
-    ...(credential.ca ? { ca: credential.ca } : {}),
-    ...(credential.cert && credential.key ? { cert: credential.cert, key: credential.key } : {}),
+    ...(connection.tlsServerName ? { checkServerIdentity: (_host, cert) => tls.checkServerIdentity(name, cert) } : {}),
+    secureContext: tls.createSecureContext({ ...(ca ? { ca } : {}), ...(cert && key ? { cert, key } : {}) }),
     rejectUnauthorized: !connection.insecureSkipTlsVerify,
   }
 }
 
-/** A raw connection to host:port through an HTTP, HTTPS or SOCKS5 proxy. */
-export const dialThroughProxy = async (proxyUrl: string, host: string, port: number): Promise<net.Socket> => {
+/** A raw connection to the server through the proxy of the connection: HTTP, HTTPS or SOCKS5. */
+export const dialThroughProxy = async (proxyUrl: string, dialing: Dialing): Promise<net.Socket> => {
   const proxy = new URL(proxyUrl)
-  const socket = await connected(
-    proxy.protocol === 'https:'
-      ? tls.connect({ host: proxy.hostname, port: Number(proxy.port || 443), servername: proxy.hostname })
-      : net.connect({ host: proxy.hostname, port: Number(proxy.port || (proxy.protocol === 'http:' ? 80 : 1080)) }),
-  )
-  try {
-    await (proxy.protocol.startsWith('socks5') ? socks5(socket, proxy, host, port) : httpConnect(socket, proxy, host, port))
-  } catch (error) {
-    socket.destroy()
-    throw error
+  const server = new URL(dialing.connection.server)
+  const socket = connectTo(proxy, dialing.ca)
+  const steps = async (): Promise<void> => {
+    await connected(socket).catch((cause: unknown) => {
+      throw proxyError(`the proxy ${proxy.host} cannot be reached (${(cause as NodeJS.ErrnoException).code})`, cause)
+    })
+    await tunnel(socket, proxy, hostOf(server), portOf(server))
   }
-  return socket
+  return within(socket, dialing, steps, () => proxyError(`the proxy ${proxy.host} did not answer in time`))
 }
 
-const connected = (socket: net.Socket): Promise<net.Socket> =>
+/** A TLS connection that may speak HTTP/2. */
+export const dialTls = async (options: tls.ConnectionOptions, dialing: Dialing): Promise<tls.TLSSocket> => {
+  const { proxyUrl, server } = dialing.connection
+  const raw = proxyUrl ? await dialThroughProxy(proxyUrl, dialing) : undefined
+  const url = new URL(server)
+  const socket = tls.connect({
+    host: hostOf(url),
+    port: portOf(url),
+    ...(raw ? { socket: raw } : {}),
+    ...options,
+    ALPNProtocols: ['h2', 'http/1.1'],
+  })
+  const late = (): Error => Object.assign(new Error('no connection in time'), { code: 'ETIMEDOUT' })
+  return within(socket, dialing, () => connected(socket), late)
+}
+
+const connectTo = (proxy: URL, ca: string | undefined): net.Socket => {
+  const host = hostOf(proxy)
+  if (proxy.protocol === 'http:') return net.connect({ host, port: portOf(proxy) })
+  if (proxy.protocol !== 'https:') return net.connect({ host, port: Number(proxy.port || 1080) })
+  return tls.connect({
+    host,
+    port: portOf(proxy),
+    ...(net.isIP(host) ? {} : { servername: host }),
+    ...(ca ? { ca: [...tls.getCACertificates('default'), ca] } : {}),
+  })
+}
+
+const connected = (socket: net.Socket): Promise<void> =>
   new Promise((resolve, reject) => {
+    socket.once('error', reject)
     socket.once(socket instanceof tls.TLSSocket ? 'secureConnect' : 'connect', () => {
       socket.off('error', reject)
-      resolve(socket)
+      resolve()
     })
-    socket.once('error', reject)
   })
 
-const httpConnect = async (socket: net.Socket, proxy: URL, host: string, port: number): Promise<void> => {
-  const target = `${host.includes(':') ? `[${host}]` : host}:${port}`
-  const login = proxy.username
-    ? `Proxy-Authorization: Basic ${Buffer.from(`${decodeURIComponent(proxy.username)}:${decodeURIComponent(proxy.password)}`).toString('base64')}\r\n`
-    : ''
-  socket.write(`CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\n${login}\r\n`)
-  const answer = await readUntil(socket, (seen) => seen.includes('\r\n\r\n'))
-  const status = /^HTTP\/1\.\d (\d{3})([^\r]*)/.exec(answer.toString('latin1'))
-  if (status?.[1] !== '200')
-    throw refused(`the proxy ${proxy.host} answered ${status?.[1] ?? 'no HTTP'}${status?.[2] ?? ''} to CONNECT ${target}`)
+/** Does the steps that make a socket usable; destroys it when they fail, take too long or are not wanted any more. */
+const within = async <S extends net.Socket>(
+  socket: S,
+  { timeoutMs, ending }: Dialing,
+  steps: () => Promise<void>,
+  late: () => Error,
+): Promise<S> => {
+  const stop = Promise.withResolvers<never>()
+  const unwanted = (): void => stop.reject(ending.reason as Error)
+  const timer = setTimeout(() => stop.reject(late()), timeoutMs)
+  ending.addEventListener('abort', unwanted, { once: true })
+  if (ending.aborted) unwanted()
+  try {
+    await Promise.race([steps(), stop.promise])
+    return socket
+  } catch (error) {
+    socket.on('error', () => {}).destroy()
+    throw error
+  } finally {
+    clearTimeout(timer)
+    ending.removeEventListener('abort', unwanted)
+  }
 }
 
-// RFC 1928: greeting, optional user name and password (RFC 1929), then the request with the host name, so that the proxy resolves it.
-const socks5 = async (socket: net.Socket, proxy: URL, host: string, port: number): Promise<void> => {
-  socket.write(Buffer.from(proxy.username ? [5, 1, 2] : [5, 1, 0]))
-  const method = await readUntil(socket, (seen) => seen.length >= 2)
-  if (method[1] === 2) {
-    const user = Buffer.from(decodeURIComponent(proxy.username))
-    const password = Buffer.from(decodeURIComponent(proxy.password))
-    socket.write(Buffer.concat([Buffer.from([1, user.length]), user, Buffer.from([password.length]), password]))
-    const login = await readUntil(socket, (seen) => seen.length >= 2)
-    if (login[1] !== 0) throw refused(`the SOCKS proxy ${proxy.host} refused the login`)
-  } else if (method[1] !== 0) throw refused(`the SOCKS proxy ${proxy.host} accepts none of our login methods`)
-
-  const name = Buffer.from(host)
-  socket.write(Buffer.concat([Buffer.from([5, 1, 0, 3, name.length]), name, Buffer.from([port >> 8, port & 255])]))
-  const answer = await readUntil(socket, (seen) => seen.length >= 5 && seen.length >= socksAnswerLength(seen))
-  if (answer[1] !== 0) throw refused(`the SOCKS proxy ${proxy.host} could not reach ${host}:${port} (code ${answer[1]})`)
-}
-
-const socksAnswerLength = (answer: Buffer): number =>
-  answer[3] === 1 ? 10 : answer[3] === 4 ? 22 : 7 + (answer[4] ?? 0)
-
-const refused = (message: string): Error => Object.assign(new Error(message), { code: 'PROXY_REFUSED' })
-
-const readUntil = (socket: net.Socket, complete: (seen: Buffer) => boolean): Promise<Buffer> =>
-  new Promise((resolve, reject) => {
-    let seen = Buffer.alloc(0)
-    const settle = (finish: () => void): void => {
-      socket.off('data', onData).off('error', onError).off('close', onClose)
-      socket.pause()
-      finish()
-    }
-    const onData = (chunk: Buffer): void => {
-      seen = Buffer.concat([seen, chunk])
-      if (complete(seen)) settle(() => resolve(seen))
-      else if (seen.length > 16_384) settle(() => reject(refused('the proxy answered with more than 16 KB of headers')))
-    }
-    const onError = (error: Error): void => settle(() => reject(error))
-    const onClose = (): void => settle(() => reject(refused('the proxy closed the connection')))
-    socket.on('data', onData).on('error', onError).on('close', onClose)
-  })
+const proxyError = (message: string, cause?: unknown): Error =>
+  Object.assign(new Error(message, { cause }), { code: 'PROXY_REFUSED' })

@@ -1,10 +1,11 @@
+import { orAborted } from './abort.ts'
 import type { CallOptions, Client } from './client.ts'
 import { isNotFound } from './errors.ts'
 import type { KubeObject } from './objects.ts'
 import type { Resource } from './resource.ts'
 
 interface ApiResourceList {
-  resources: { name: string; kind: string; namespaced: boolean; verbs: string[]; group?: string; version?: string }[]
+  resources?: { name: string; kind: string; namespaced: boolean; verbs: string[]; group?: string; version?: string }[]
 }
 
 interface ApiGroupList {
@@ -27,11 +28,12 @@ export class KindMapper {
 
   /** The resource of an object that names its apiVersion and kind; undefined when the server does not serve it. */
   async find(of: { apiVersion: string; kind: string }, options: CallOptions = {}): Promise<ServedResource | undefined> {
-    const found = (await this.served(of.apiVersion, options)).find((r) => r.kind === of.kind)
-    if (found) return found
-    // A CRD may have been installed since we asked.
-    this.#known.delete(of.apiVersion)
-    return (await this.served(of.apiVersion, options)).find((r) => r.kind === of.kind)
+    const before = this.#known.get(of.apiVersion)
+    const found = ofKind(of.kind, await this.served(of.apiVersion, options))
+    if (found || !before) return found
+    // A CRD may have been installed since we asked. Of many who ask for it now, the first asks the server.
+    if (this.#known.get(of.apiVersion) === before) this.#known.delete(of.apiVersion)
+    return ofKind(of.kind, await this.served(of.apiVersion, options))
   }
 
   /** Like `find` for a whole object, with an error that says what is missing. */
@@ -49,11 +51,12 @@ export class KindMapper {
   /** Everything in one group and version; empty when the server does not have it. */
   async served(apiVersion: string, options: CallOptions = {}): Promise<ServedResource[]> {
     const known = this.#known.get(apiVersion)
-    if (known) return known
-    const asked = this.#ask(apiVersion, options)
+    if (known) return orAborted(known, options.signal)
+    // Others may wait for the same answer: the signal of the first must not end it for all.
+    const asked = this.#ask(apiVersion, options.timeoutMs)
     this.#known.set(apiVersion, asked)
-    asked.catch(() => this.#known.delete(apiVersion))
-    return asked
+    asked.catch(() => this.#known.get(apiVersion) === asked && this.#known.delete(apiVersion))
+    return orAborted(asked, options.signal)
   }
 
   /** The groups and versions that are served, the preferred version of each first. */
@@ -67,24 +70,22 @@ export class KindMapper {
     return ['v1', ...ofGroup.flat()]
   }
 
-  async #ask(apiVersion: string, options: CallOptions): Promise<ServedResource[]> {
-    const [version, group] = apiVersion.split('/').reverse() as [string, string?]
+  async #ask(apiVersion: string, timeoutMs: number | undefined): Promise<ServedResource[]> {
+    // It may come from a manifest that anybody wrote, and becomes part of a path.
+    const [, group = '', version] = /^(?:([a-z0-9.-]+)\/)?([a-z0-9]+)$/.exec(apiVersion) ?? []
+    if (!version) return []
     const path = group ? `/apis/${group}/${version}` : `/api/${version}`
-    const list = await this.#client
-      .json<ApiResourceList>({ method: 'GET', path, ...options })
+    const { resources } = await this.#client
+      .json<ApiResourceList>({ method: 'GET', path, timeoutMs })
       .catch((error: unknown): ApiResourceList => {
-        if (isNotFound(error)) return { resources: [] }
+        if (isNotFound(error)) return {}
         throw error
       })
-    return list.resources
+    return (resources ?? [])
       .filter((r) => !r.name.includes('/')) // subresources are listed as `plural/sub`
-      .map(({ name, kind, namespaced, verbs }) => ({
-        group: group ?? '',
-        version,
-        kind,
-        plural: name,
-        namespaced,
-        verbs,
-      }))
+      .map(({ name, kind, namespaced, verbs }) => ({ group, version, kind, plural: name, namespaced, verbs }))
   }
 }
+
+const ofKind = (kind: string, served: ServedResource[]): ServedResource | undefined =>
+  served.find((one) => one.kind === kind)

@@ -37,14 +37,12 @@ export class ApiError extends Error {
   constructor(request: FailedRequest, status: number, body: StatusBody, retryAfterMs?: number, next?: string) {
     const reason = body.reason || reasonOf(status)
     const said = body.message || 'no message'
-    super(
-      `${request.method} ${request.path} at ${request.server}: ${status} ${reason}: ${said}${next ? `; ${next}` : ''}`,
-    )
+    super(`${placeOf(request)}: ${status} ${reason}: ${said}${next ? `; ${next}` : ''}`)
     this.status = status
     this.reason = reason
     this.serverMessage = said
     this.details = body.details ?? {}
-    this.retryAfterMs = retryAfterMs
+    this.retryAfterMs = retryAfterMs ?? millisecondsOf(body.details?.retryAfterSeconds)
     this.request = request
   }
 }
@@ -61,15 +59,17 @@ export class ConnectionError extends Error {
     request: FailedRequest,
     options: { code: string; why: string; next: string; notSent?: boolean; cause?: unknown },
   ) {
-    super(
-      `${request.method} ${request.path} at ${request.server} (${request.source}): ${options.why}; ${options.next}`,
-      { cause: options.cause },
-    )
+    super(`${placeOf(request)}: ${options.why}; ${options.next}`, { cause: options.cause })
     this.code = options.code
     this.request = request
     this.notSent = options.notSent ?? false
   }
 }
+
+const placeOf = ({ method, path, server, source }: FailedRequest): string =>
+  `${method} ${path} at ${server} (${source})`
+
+const millisecondsOf = (seconds: number | undefined): number | undefined => (seconds ? seconds * 1000 : undefined)
 
 // Some answers carry no Status body (a proxy in between, an aggregated API): the code says what it was.
 const reasonOf = (status: number): string =>

@@ -2,8 +2,7 @@ import http from 'node:http'
 import https from 'node:https'
 import type { Readable } from 'node:stream'
 import tls from 'node:tls'
-import type { Connection, Credential } from './connection.ts'
-import { dialThroughProxy, tlsOptions } from './dial.ts'
+import { dialThroughProxy, hostOf, portOf, type Dialing } from './dial.ts'
 
 export interface HttpRequest {
   method: string
@@ -20,53 +19,71 @@ export interface HttpAnswer {
   body: Readable
 }
 
+/** No answer came. The cause is Node's own error, or the reason of the signal. */
+export class HttpFailure extends Error {
+  override name = 'HttpFailure'
+  /** It went into a connection that had served others, and that the server may have closed meanwhile. */
+  readonly reused: boolean
+
+  constructor(cause: unknown, reused: boolean) {
+    super('no answer', { cause })
+    this.reused = reused
+  }
+}
+
 /** The API server closes idle connections after 90 s: we do it first, so that no request is sent into a closing one. */
 const idleMs = 45_000
 
-/** A pool of kept connections. Bulk writes go twice as fast over 16 to 32 of these as over one HTTP/2 session (ADR 2). */
-export const http1Pool = (connection: Connection, credential: Credential, maxSockets: number): http.Agent => {
-  const options = { keepAlive: true, keepAliveMsecs: 30_000, maxSockets, timeout: idleMs, scheduling: 'lifo' as const }
-  if (connection.server.startsWith('http:')) return new http.Agent(options)
-
-  const agent = new https.Agent({ ...options, ...tlsOptions(connection, credential) })
-  if (connection.proxyUrl) {
-    const proxyUrl = connection.proxyUrl
+/** Kept connections. Bulk writes go twice as fast over 16 to 32 of these as over one HTTP/2 session (ADR 2). */
+export const http1Agent = (options: tls.ConnectionOptions, maxIdle: number, dialing: Dialing): http.Agent => {
+  const kept = { keepAlive: true, keepAliveMsecs: 30_000, maxFreeSockets: maxIdle, timeout: idleMs }
+  const { server, proxyUrl } = dialing.connection
+  const secure = !server.startsWith('http:')
+  const agent = secure ? new https.Agent({ ...kept, ...options }) : new http.Agent(kept)
+  if (proxyUrl) {
     agent.createConnection = (target, callback) => {
-      const { host, port } = target as { host: string; port: number }
-      dialThroughProxy(proxyUrl, host, port).then(
-        (socket) => callback?.(null, tls.connect({ ...(target as tls.ConnectionOptions), socket })),
-        (error: Error) => callback?.(error, undefined as never),
-      )
+      dialThroughProxy(proxyUrl, dialing)
+        .then((socket) => (secure ? tls.connect({ ...(target as tls.ConnectionOptions), socket }) : socket))
+        .then(
+          (socket) => callback?.(null, socket),
+          (error: Error) => callback?.(error, undefined as never),
+        )
       return undefined
     }
   }
   return agent
 }
 
-/** Sends one request and resolves with the head of the answer. Rejects with Node's own error, or the signal's reason. */
+/** Closes the connections that nobody uses: where one was found dead, the others may be too. */
+export const closeIdle = (agent: http.Agent): void => {
+  for (const sockets of Object.values(agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy()
+}
+
+/** Sends one request and resolves with the head of the answer. */
 export const sendOverHttp1 = (server: URL, agent: http.Agent, request: HttpRequest): Promise<HttpAnswer> =>
   new Promise((resolve, reject) => {
     const { signal } = request
+    signal?.throwIfAborted() // to find out about HTTP/2 took its time
     const send = server.protocol === 'http:' ? http.request : https.request
+    // Not as a string: Node would write the headers in the encoding of the body.
+    const body = request.body === undefined ? undefined : Buffer.from(request.body)
+    const length = body ? { 'content-length': body.length } : {}
     const outgoing = send({
       agent,
       method: request.method,
-      host: server.hostname.replace(/^\[|\]$/g, ''),
-      port: server.port || (server.protocol === 'http:' ? 80 : 443),
+      host: hostOf(server),
+      port: portOf(server),
       path: request.path,
-      headers:
-        request.body === undefined
-          ? request.headers
-          : { ...request.headers, 'content-length': Buffer.byteLength(request.body) },
+      headers: { ...request.headers, ...length },
     })
     const abort = (): void => {
-      outgoing.destroy(signal!.reason as Error)
+      outgoing.destroy()
     }
     signal?.addEventListener('abort', abort, { once: true })
     outgoing.once('close', () => signal?.removeEventListener('abort', abort))
     outgoing.once('response', (incoming) =>
       resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, body: incoming }),
     )
-    outgoing.once('error', (error) => reject(Object.assign(error, { reusedSocket: outgoing.reusedSocket })))
-    outgoing.end(request.body)
+    outgoing.on('error', (error) => reject(new HttpFailure(error, outgoing.reusedSocket)))
+    outgoing.end(body)
   })

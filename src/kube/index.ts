@@ -39,4 +39,5 @@ export {
   type WriteOptions,
 } from './resource-client.ts'
 export { servedResources } from './served-resources.ts'
+export type { AnswerReport } from './transport.ts'
 export { initialEventsEnd, type WatchBatch, type WatchEvent, type WatchOptions } from './watch.ts'

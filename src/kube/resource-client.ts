@@ -1,5 +1,5 @@
 import type { ApiRequest, CallOptions, Client } from './client.ts'
-import { isExpired, isNotFound } from './errors.ts'
+import { ConnectionError, isExpired, isNotFound } from './errors.ts'
 import type { KubeObject, ObjectList, Unstructured } from './objects.ts'
 import { apiVersionOf, pathOf, type Resource } from './resource.ts'
 import { openWatch, type WatchBatch, type WatchOptions } from './watch.ts'
@@ -30,7 +30,10 @@ export interface DeleteOptions extends CallOptions {
 }
 
 /** A change, in one of the forms that the API knows. Strategic merges work for built-in kinds only. */
-export type Patch = { json: { op: string; path: string; value?: unknown }[] } | { merge: unknown } | { strategic: unknown }
+export type Patch =
+  | { json: { op: string; path: string; value?: unknown }[] }
+  | { merge: unknown }
+  | { strategic: unknown }
 
 const metadataAs = (kind: 'PartialObjectMetadata' | 'PartialObjectMetadataList'): string =>
   `application/json;as=${kind};g=meta.k8s.io;v=v1`
@@ -90,9 +93,9 @@ export class ResourceClient<T extends KubeObject> {
         ...(metadataOnly ? { accept: metadataAs('PartialObjectMetadataList') } : {}),
         ...call,
       })
-      page.items ??= []
+      page.items = this.#itemsOf(page)
       yield page
-      next = page.metadata.continue || undefined
+      next = page.metadata?.continue || undefined
     } while (next)
   }
 
@@ -103,8 +106,9 @@ export class ResourceClient<T extends KubeObject> {
   }
 
   async create(object: T, options: WriteOptions = {}): Promise<T> {
-    const namespace = object.metadata.namespace
-    return this.#write('POST', this.#path(undefined, { namespace }), this.#typed(object), options)
+    const { namespace, name, generateName } = object.metadata
+    const path = this.#path(undefined, { namespace: this.#namespaceOf(name ?? generateName, namespace) })
+    return this.#write('POST', path, this.#typed(object), options)
   }
 
   /** Replaces the object; with a resourceVersion, only the one that was read. */
@@ -117,7 +121,11 @@ export class ResourceClient<T extends KubeObject> {
     return this.update(object, { ...options, subresource: 'status' })
   }
 
-  async patch(name: string, patch: Patch, options: WriteOptions & { subresource?: string | undefined } = {}): Promise<T> {
+  async patch(
+    name: string,
+    patch: Patch,
+    options: WriteOptions & { subresource?: string | undefined } = {},
+  ): Promise<T> {
     const { subresource, ...write } = options
     const [contentType, body] = encodePatch(patch)
     return this.#write('PATCH', this.#path(name, { subresource }), body, write, { contentType })
@@ -148,10 +156,11 @@ export class ResourceClient<T extends KubeObject> {
     }
   }
 
-  /** Deletes all that match, in one request. */
+  /** Deletes all that match, in one request. The API allows it in one namespace only. */
   async deleteAll(options: { labelSelector?: string; fieldSelector?: string } & CallOptions = {}): Promise<void> {
     const { labelSelector, fieldSelector, ...call } = options
-    await this.#client.json({ method: 'DELETE', path: this.#path(), query: { labelSelector, fieldSelector }, ...call })
+    const path = this.#path(undefined, { namespace: this.#namespaceOf('collection') })
+    await this.#client.json({ method: 'DELETE', path, query: { labelSelector, fieldSelector }, ...call })
   }
 
   /** A subresource with a body of its own kind: `token`, `approval`, `scale`, `eviction`. */
@@ -184,19 +193,37 @@ export class ResourceClient<T extends KubeObject> {
     })
   }
 
+  // Go writes an empty list as null. But whatever else answers in JSON must not be taken for a cluster with nothing in it.
+  #itemsOf({ items }: { items?: T[] | null }): T[] {
+    if (items !== undefined) return items ?? []
+    const { server, source } = this.#client.connection
+    throw new ConnectionError(
+      { server, source, method: 'GET', path: this.#path() },
+      { code: 'NOT_KUBERNETES', why: 'the answer is JSON, but not a list', next: 'check the server address' },
+    )
+  }
+
+  // What comes from a list names neither.
   #typed(object: T): T {
-    return { apiVersion: apiVersionOf(this.resource), kind: this.resource.kind, ...object }
+    const { apiVersion = apiVersionOf(this.resource), kind = this.resource.kind } = object
+    return { ...object, apiVersion, kind }
   }
 
   #pathTo(object: T, subresource: string | undefined): string {
-    return this.#path(object.metadata.name, { namespace: object.metadata.namespace, subresource })
+    const { name, namespace } = object.metadata
+    return this.#path(name ?? '', { namespace, subresource })
   }
 
   #path(name?: string, at: { namespace?: string | undefined; subresource?: string | undefined } = {}): string {
-    const namespace = at.namespace ?? this.namespace
-    if (name !== undefined && this.resource.namespaced && !namespace)
-      throw new Error(`${this.resource.kind} ${name} has no namespace: give one with client.of(resource, namespace)`)
+    const namespace = name === undefined ? (at.namespace ?? this.namespace) : this.#namespaceOf(name, at.namespace)
     return pathOf(this.resource, { namespace, name, subresource: at.subresource })
+  }
+
+  #namespaceOf(name: string | undefined, given?: string): string | undefined {
+    const namespace = given || this.namespace
+    if (this.resource.namespaced && !namespace)
+      throw new Error(`${this.resource.kind} ${name} has no namespace: give one with client.of(resource, namespace)`)
+    return namespace
   }
 }
 

@@ -23,8 +23,15 @@ export const pathOf = (
   at: { namespace?: string | undefined; name?: string | undefined; subresource?: string | undefined } = {},
 ): string => {
   const root = of.group === '' ? `/api/${of.version}` : `/apis/${of.group}/${of.version}`
-  const scope = of.namespaced && at.namespace ? `/namespaces/${encodeURIComponent(at.namespace)}` : ''
-  const object = at.name === undefined ? '' : `/${encodeURIComponent(at.name)}`
+  const scope = of.namespaced && at.namespace ? `/namespaces/${segment(of, 'namespace', at.namespace)}` : ''
+  const object = at.name === undefined ? '' : `/${segment(of, 'name', at.name)}`
   const subresource = at.subresource ? `/${at.subresource}` : ''
   return `${root}${scope}/${of.plural}${object}${subresource}`
+}
+
+// These would lead to another path: without a name to all objects, with dots to the ones above.
+const segment = (of: Resource<KubeObject>, what: string, name: string): string => {
+  if (name === '' || name === '.' || name === '..' || !name.isWellFormed())
+    throw new Error(`${JSON.stringify(name)} cannot be the ${what} of a ${of.kind}: give the one that is meant`)
+  return encodeURIComponent(name)
 }

@@ -42,53 +42,76 @@ export const openWatch = async <T extends KubeObject>(
     timeoutMs,
   })
   const { server, source } = client.connection
-  return decodeWatch<T>(answer.body, { server, source, method: 'WATCH', path })
+  return decodeWatch<T>(answer.body, { server, source, method: 'WATCH', path }, signal)
 }
 
 /**
  * Splits a stream into lines and parses each. A line that is cut or is not JSON ends the watch with an error, as does an
- * ERROR event: the caller decides whether to list again.
+ * ERROR event: the caller decides whether to list again. What came before it is given first.
  */
 export async function* decodeWatch<T extends KubeObject>(
   stream: Readable,
   request: FailedRequest,
+  signal?: AbortSignal,
 ): AsyncGenerator<WatchBatch<T>> {
   let rest: Buffer[] = []
   try {
     for await (const chunk of stream as AsyncIterable<Buffer>) {
-      const batch: WatchBatch<T> = []
-      let start = 0
-      for (let end = chunk.indexOf(10); end >= 0; end = chunk.indexOf(10, start)) {
-        const line = chunk.subarray(start, end)
-        batch.push(parseEvent<T>(rest.length ? Buffer.concat([...rest, line]) : line, request))
-        rest = []
-        start = end + 1
+      const last = chunk.lastIndexOf(newline)
+      if (last < 0) {
+        rest.push(chunk)
+        continue
       }
-      if (start < chunk.length) rest.push(chunk.subarray(start))
+      const lines = rest.length ? Buffer.concat([...rest, chunk.subarray(0, last)]) : chunk.subarray(0, last)
+      rest = last + 1 < chunk.length ? [chunk.subarray(last + 1)] : []
+      const { batch, failure } = parseLines<T>(lines, request)
       if (batch.length) yield batch
+      if (failure) throw failure
     }
   } catch (error) {
-    if (error instanceof ApiError || error instanceof ConnectionError || isAbort(error)) throw error
+    signal?.throwIfAborted()
+    if (error instanceof ApiError || error instanceof ConnectionError) throw error
     throw cut(request, 'the watch was cut', error)
   }
   if (rest.length) throw cut(request, 'the watch ended in the middle of an event')
 }
 
-const parseEvent = <T extends KubeObject>(line: Buffer, request: FailedRequest): WatchEvent<T> => {
-  let event: { type?: string; object?: unknown }
-  try {
-    event = JSON.parse(line.toString('utf8')) as typeof event
-  } catch (cause) {
-    throw cut(request, 'the watch sent something that is not JSON', cause)
+const newline = 10
+
+const parseLines = <T extends KubeObject>(
+  lines: Buffer,
+  request: FailedRequest,
+): { batch: WatchBatch<T>; failure?: ApiError | ConnectionError } => {
+  const batch: WatchBatch<T> = []
+  for (let start = 0; start <= lines.length;) {
+    const end = lines.indexOf(newline, start)
+    const line = lines.toString('utf8', start, end < 0 ? lines.length : end)
+    start = end < 0 ? lines.length + 1 : end + 1
+    if (line === '') continue
+    const event = parseEvent(line, request)
+    if (event instanceof Error) return { batch, failure: event }
+    batch.push(event as WatchEvent<T>)
   }
-  if (event.type === 'ERROR') {
-    const status = event.object as StatusBody
-    throw new ApiError(request, status.code ?? 500, status)
-  }
-  return event as WatchEvent<T>
+  return { batch }
 }
 
-const cut = (request: FailedRequest, why: string, cause?: unknown): ConnectionError =>
-  new ConnectionError(request, { code: 'WATCH_CUT', why, next: 'it is opened again from where it was', cause })
+const parseEvent = (line: string, request: FailedRequest): WatchEvent<KubeObject> | ApiError | ConnectionError => {
+  let event: { type?: unknown; object?: { metadata?: unknown } | null } | null
+  try {
+    event = JSON.parse(line) as typeof event
+  } catch (cause) {
+    return cut(request, 'the watch sent something that is not JSON', cause)
+  }
+  if (event?.type === 'ERROR') {
+    const status = (event.object ?? {}) as StatusBody
+    return new ApiError(request, status.code ?? 500, status)
+  }
+  if (!eventTypes.has(event?.type) || !event?.object?.metadata)
+    return cut(request, 'the watch sent JSON that is not an event')
+  return event as WatchEvent<KubeObject>
+}
 
-const isAbort = (error: unknown): boolean => error instanceof Error && error.name === 'AbortError'
+const eventTypes = new Set<unknown>(['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK'])
+
+const cut = (request: FailedRequest, why: string, cause?: unknown): ConnectionError =>
+  new ConnectionError(request, { code: 'WATCH_CUT', why, next: 'open it again from the last event that came', cause })

@@ -26,7 +26,13 @@ export interface ReadRequest extends ReadPlaces {
 }
 
 export type RequestFault =
-  'TooLarge' | 'NotPem' | 'SeveralPemBlocks' | 'WrongPemType' | 'NotDer' | 'NotARequest' | 'UnreadableKey'
+  | 'TooLarge'
+  | 'NotPem'
+  | 'SeveralPemBlocks'
+  | 'WrongPemType'
+  | 'NotDer'
+  | 'NotARequest'
+  | 'UnreadableKey'
 
 /** Why a text is no certificate request that we would read. */
 export class RequestError extends Error {

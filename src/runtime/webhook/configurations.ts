@@ -45,3 +45,15 @@ export const MutatingWebhookConfiguration = resource<WebhookConfiguration>({
   kind: 'MutatingWebhookConfiguration',
   plural: 'mutatingwebhookconfigurations',
 })
+
+/** Where a webhook server is: the start of its URL, or its Service. */
+export type WebhookServerAddress = { caBundle?: string | undefined } & (
+  | { url: string }
+  | { service: { namespace: string; name: string; port?: number | undefined } }
+)
+
+/** How the API server reaches one path of a webhook server. */
+export const webhookAt = (where: WebhookServerAddress, path: string): WebhookClientConfig => ({
+  ...('url' in where ? { url: `${where.url}${path}` } : { service: { ...where.service, path } }),
+  ...(where.caBundle === undefined ? {} : { caBundle: where.caBundle }),
+})

@@ -33,9 +33,11 @@ export { webhookCertificates, WebhookCertificates, type WebhookCertificatesOptio
 export {
   MutatingWebhookConfiguration,
   ValidatingWebhookConfiguration,
+  webhookAt,
   type Webhook,
   type WebhookClientConfig,
   type WebhookConfiguration,
+  type WebhookServerAddress,
 } from './configurations.ts'
 export { converting, type Conversions, type Convert } from './conversion.ts'
 export type { Serving } from './held.ts'

@@ -1,0 +1,124 @@
+import { installCrds, managedClusterKinds } from '../api/index.ts'
+import { newAgent } from '../registration/agent/index.ts'
+import { drivers, parseDriverName, type AgentDriver } from '../registration/drivers/index.ts'
+import { processMetrics, startHealthServer } from '../runtime/index.ts'
+import { runWorkAgent } from '../work/agent/index.ts'
+import { UsageError, type Flags } from './flags.ts'
+import { commonFlags, connectionTo, countedClient, runProgram } from './program.ts'
+
+const flags = {
+  ...commonFlags,
+  kubeconfig: {
+    help: 'The managed cluster; without it the one that this process runs in',
+    default: '',
+    aliases: ['spoke-kubeconfig'],
+  },
+  context: { help: 'A context of the kubeconfig', default: '' },
+  namespace: { help: "The agent's own namespace; that of the pod, unless told", default: '' },
+  'cluster-name': { help: 'The name on the hub; kept once it is known', default: '', aliases: ['spoke-cluster-name'] },
+  'agent-name': {
+    help: 'Tells agents of one cluster apart; chosen and kept unless told',
+    default: '',
+    aliases: ['agent-id'],
+  },
+  'install-crds': { help: 'Install or update the CRDs of a managed cluster at the start', default: false },
+  'registration-auth': { help: 'How this cluster proves who it is: csr', default: 'csr' },
+  'client-cert-expiration-seconds': { help: 'Lifetime of certificates to ask for; 0 leaves it to the hub', default: 0 },
+  'bootstrap-kubeconfig-secret': {
+    help: 'The secret that leads to the hub; several are several hubs, in order',
+    default: ['bootstrap-hub-kubeconfig'],
+    aliases: ['bootstrap-kubeconfigs'],
+  },
+  'hub-kubeconfig-secret': { help: 'The secret with the credential for the hub', default: 'hub-kubeconfig-secret' },
+  'spoke-external-server-urls': { help: 'How the hub can reach this cluster', default: [] },
+  'cluster-annotations': { help: 'key=value for the ManagedCluster, of agent.open-cluster-management.io', default: [] },
+  'cluster-healthcheck-seconds': { help: 'How often the state of this cluster is looked at', default: 60 },
+  'hub-connection-timeout-seconds': { help: 'How long a hub may be gone before the next one is tried', default: 600 },
+  'max-custom-cluster-claims': { help: 'Claims that are reported beside the reserved ones', default: 20 },
+  'reserved-cluster-claim-suffixes': { help: 'Claims that are always reported', default: [] },
+  'appliedmanifestwork-eviction-grace-seconds': {
+    help: 'How long objects stay whose work is gone from the hub without a word',
+    default: 3600,
+  },
+} as const satisfies Flags
+
+/** `lanyard agent`: everything that runs on a managed cluster, in one process. */
+export const agent = (args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> =>
+  runProgram(
+    { usage: 'lanyard agent [flags]', text: 'Runs the agent of a managed cluster: registration and work.', flags },
+    args,
+    env,
+    async ({ flags, log, metrics, signal }) => {
+      const connection = await connectionTo(flags, env)
+      const local = countedClient(connection, 'lanyard-agent', metrics)
+      log.info('managed cluster', { server: connection.server, source: connection.source })
+      if (flags['install-crds']) {
+        const definitions = managedClusterKinds.map((kind) => kind.crd({ conversion: 'none' }))
+        await installCrds(local, definitions, { signal })
+      }
+      const agent = newAgent({
+        local,
+        namespace: flags.namespace || connection.namespace || 'open-cluster-management-agent',
+        driver: driverOf(flags),
+        clusterName: flags['cluster-name'] || undefined,
+        agentName: flags['agent-name'] || undefined,
+        bootstrapSecrets: flags['bootstrap-kubeconfig-secret'],
+        hubSecret: flags['hub-kubeconfig-secret'],
+        clientConfigs: flags['spoke-external-server-urls'].map((url) => ({ url })),
+        clusterAnnotations: Object.fromEntries(flags['cluster-annotations'].map(keyAndValue)),
+        healthCheckPeriodMs: flags['cluster-healthcheck-seconds'] * 1000,
+        hubConnectionTimeoutMs: flags['hub-connection-timeout-seconds'] * 1000,
+        maxCustomClaims: flags['max-custom-cluster-claims'],
+        reservedClaimSuffixes: flags['reserved-cluster-claim-suffixes'],
+        parts: [
+          {
+            name: 'work',
+            run: ({ hub, hubServer, identity, clock, random, log, metrics, signal }) =>
+              runWorkAgent(
+                {
+                  hub,
+                  hubServer,
+                  local,
+                  cluster: identity.cluster,
+                  evictionGraceMs: flags['appliedmanifestwork-eviction-grace-seconds'] * 1000,
+                  clock,
+                  random,
+                  log,
+                  metrics,
+                },
+                signal,
+              ),
+          },
+        ],
+        log,
+        metrics,
+      })
+      processMetrics(metrics)
+      const health = await startHealthServer(
+        { metrics, unhealthy: () => [], unready: () => agent.unready() },
+        { host: flags['health-host'], port: flags['health-port'] },
+      )
+      log.info('health', { address: health.address })
+      try {
+        await agent.run(signal)
+      } finally {
+        await health.stop()
+        local.close()
+      }
+    },
+  )
+
+const driverOf = (flags: { 'registration-auth': string; 'client-cert-expiration-seconds': number }): AgentDriver => {
+  const expirationSeconds = flags['client-cert-expiration-seconds'] || undefined
+  try {
+    return drivers[parseDriverName(flags['registration-auth'])].agent({ expirationSeconds })
+  } catch (error) {
+    throw new UsageError(`--registration-auth: ${(error as Error).message}`, { cause: error })
+  }
+}
+
+const keyAndValue = (said: string): [string, string] => {
+  const at = said.indexOf('=')
+  if (at < 1) throw new UsageError(`--cluster-annotations: write key=value, not ${said}`)
+  return [said.slice(0, at), said.slice(at + 1)]
+}

@@ -1,0 +1,149 @@
+import { installCrds, crds } from '../api/index.ts'
+import { isAlreadyExists, Namespace, type Client } from '../kube/index.ts'
+import { drivers, parseDriverName, type HubDriver } from '../registration/drivers/index.ts'
+import {
+  registrationWebhookConfigurations,
+  registrationWebhooks,
+  startRegistration,
+} from '../registration/hub/index.ts'
+import { EventRecorder, Manager, systemClock } from '../runtime/index.ts'
+import { workWebhookConfigurations, workWebhooks } from '../work/hub/index.ts'
+import { parseGates, UsageError, type Flags } from './flags.ts'
+import { hubWebhooks } from './hub-webhooks.ts'
+import { commonFlags, connectionTo, countedClient, runProgram } from './program.ts'
+
+const flags = {
+  ...commonFlags,
+  kubeconfig: { help: 'The hub; without it the cluster that this process runs in', default: '' },
+  context: { help: 'A context of the kubeconfig', default: '' },
+  namespace: { help: 'Where leases and certificates are kept', default: 'open-cluster-management-hub' },
+  'registration-drivers': {
+    help: 'How clusters may prove who they are: csr',
+    default: ['csr'],
+    aliases: ['registration-auth', 'enabled-registration-drivers'],
+  },
+  'feature-gates': { help: 'Gate=true,Other=false; an unknown gate lists those there are', default: [] },
+  'auto-approved-csr-users': {
+    help: 'Users whose clusters join without a person, with ManagedClusterAutoApproval=true',
+    default: [],
+    aliases: ['cluster-auto-approval-users'],
+  },
+  labels: { help: 'key=value for everything that is made for a cluster', default: [] },
+  'farewell-seconds': {
+    help: 'How long a denied or deleted cluster may still remove its works',
+    default: 600,
+  },
+  'leader-elect': { help: 'Let one of several replicas work', default: true },
+  'lease-seconds': { help: 'After how long another replica takes over', default: 15 },
+  'install-crds': { help: 'Install or update the CRDs at the start', default: false },
+  webhooks: { help: 'Serve admission and conversion webhooks', default: true },
+  'webhook-host': { help: 'Where they listen', default: '::' },
+  'webhook-port': { help: 'Their port', default: 9443 },
+  'webhook-url': { help: 'How the API server reaches them, where that is not the Service', default: '' },
+  'webhook-service': { help: 'The Service by which the API server reaches them', default: 'lanyard-webhook' },
+} as const satisfies Flags
+
+/** Names and defaults as in the field; they are written in camel case here and in any case on the command line. */
+const gates = {
+  managedClusterAutoApproval: false,
+  defaultClusterSet: true,
+  resourceCleanup: true,
+  nilExecutorValidating: false,
+}
+
+/** `lanyard hub`: everything that runs on a hub. */
+export const hub = (args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> =>
+  runProgram(
+    { usage: 'lanyard hub [flags]', text: 'Runs the hub: registration, work admission, webhooks.', flags },
+    args,
+    env,
+    async ({ flags, log, metrics, instance, signal }) => {
+      const connection = await connectionTo(flags, env)
+      const client = countedClient(connection, 'lanyard-hub', metrics)
+      const { namespace } = flags
+      const on = parseGates(flags['feature-gates'], gates)
+      log.info('hub', { server: connection.server, source: connection.source, instance })
+      await ensureNamespace(client, namespace, signal)
+      const where = flags['webhook-url']
+        ? { url: flags['webhook-url'] }
+        : { service: { namespace, name: flags['webhook-service'], port: 443 } }
+      if (flags['install-crds']) {
+        const service = 'service' in where ? { service: { ...where.service, path: '/convert' } } : undefined
+        const conversion = flags.webhooks ? (service ?? { url: `${flags['webhook-url']}/convert` }) : 'none'
+        await installCrds(client, crds({ conversion }), { signal })
+      }
+      const manager = new Manager({
+        client,
+        metrics,
+        log,
+        health: { host: flags['health-host'], port: flags['health-port'] },
+        leaderElection: flags['leader-elect']
+          ? { namespace, name: 'lanyard-hub', identity: instance, leaseMs: flags['lease-seconds'] * 1000 }
+          : undefined,
+      })
+      const events = new EventRecorder({ client, controller: 'lanyard.io/registration', instance, log })
+      const enabled = flags['registration-drivers'].map((name): HubDriver => {
+        try {
+          return drivers[parseDriverName(name)].hub({
+            client,
+            gates: on,
+            autoApproveUsers: flags['auto-approved-csr-users'],
+            events,
+            clock: systemClock,
+            log,
+          })
+        } catch (error) {
+          throw new UsageError(`--registration-drivers: ${(error as Error).message}`, { cause: error })
+        }
+      })
+      startRegistration(manager, {
+        client,
+        instance,
+        log,
+        settings: {
+          gates: on,
+          drivers: enabled,
+          labels: parseLabels(flags.labels),
+          farewellMs: flags['farewell-seconds'] * 1000,
+        },
+      })
+      if (flags.webhooks)
+        manager.add(
+          hubWebhooks({
+            client,
+            namespace,
+            log,
+            where,
+            host: flags['webhook-host'],
+            port: flags['webhook-port'],
+            routes: { ...registrationWebhooks({ client, gates: on }), ...workWebhooks({ client, gates: on }) },
+            configurations: (at) => [...registrationWebhookConfigurations(at), ...workWebhookConfigurations(at)],
+          }),
+        )
+      try {
+        await manager.run(signal)
+      } finally {
+        await events.flush()
+        client.close()
+      }
+    },
+  )
+
+const ensureNamespace = async (client: Client, name: string, signal: AbortSignal): Promise<void> => {
+  if (await client.of(Namespace).find(name, { signal })) return
+  await client
+    .of(Namespace)
+    .create({ metadata: { name } }, { signal })
+    .catch((error: unknown) => {
+      if (!isAlreadyExists(error)) throw error
+    })
+}
+
+const parseLabels = (said: readonly string[]): Record<string, string> =>
+  Object.fromEntries(
+    said.map((one) => {
+      const [key, value, ...more] = one.split('=')
+      if (!key || value === undefined || more.length) throw new UsageError(`--labels: write key=value, not ${one}`)
+      return [key, value]
+    }),
+  )
