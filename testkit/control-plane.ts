@@ -147,6 +147,11 @@ export class ControlPlane {
     return client
   }
 
+  /** Where its authority is, for programs that make many certificates themselves. */
+  get authorityFiles(): { cert: string; key: string } {
+    return { cert: this.#files.ca, key: this.#files.caKey }
+  }
+
   /** A client certificate and its key. */
   clientCertificate(identity: Identity): KeyPair {
     return this.#credentials.forClient(identity)

@@ -51,8 +51,8 @@ export const startAgent = (
     clock,
     lines,
     stop,
-    ready: async () => void (await eventually(() => assert.deepEqual([agent.phase, ...agent.unready()], ['joined']))),
-    waitsFor: async (what) => void (await eventually(() => assert.match(agent.waitingFor()?.what ?? 'nothing', what))),
+    ready: () => eventually(() => assert.deepEqual([agent.phase, ...agent.unready()], ['joined'])),
+    waitsFor: (what) => eventually(() => assert.match(agent.waitingFor()?.what ?? 'nothing', what)),
     secret: async () => {
       const { data = {} } = await local.of(Secret, namespace).get(secretName.hub)
       const entries = Object.entries(data).map(([key, value]) => [key, Buffer.from(value, 'base64').toString()])

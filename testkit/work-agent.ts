@@ -117,7 +117,7 @@ export const startWorkScene = async (t: TestContext, options: WorkSceneOptions):
         return work
       },
       { timeoutMs },
-    ) as Promise<ManifestWork>
+    )
   t.after(() => scene.stop())
   scene.start()
   return scene

@@ -6,14 +6,22 @@ import { servedResources } from './served-resources.ts'
 test('R0.8 every kind of a server is listed once, with its scope and verbs, in two requests', async (t) => {
   const plane = await startControlPlane({ controllerManager: false })
   t.after(() => plane.stop())
-  const { resources, unreachable } = await servedResources(plane.client({ user: 'a', groups: ['system:masters'], userAgent: 'asks' }))
+  const { resources, unreachable } = await servedResources(
+    plane.client({ user: 'a', groups: ['system:masters'], userAgent: 'asks' }),
+  )
   const found = (plural: string, group: string) => resources.filter((r) => r.plural === plural && r.group === group)
   const [configMap] = found('configmaps', '')
   assert.deepEqual([configMap?.version, configMap?.kind, configMap?.namespaced], ['v1', 'ConfigMap', true])
   assert.ok(configMap!.verbs.includes('deletecollection'))
-  assert.deepEqual(found('clusterroles', 'rbac.authorization.k8s.io').map((r) => r.namespaced), [false])
+  assert.deepEqual(
+    found('clusterroles', 'rbac.authorization.k8s.io').map((r) => r.namespaced),
+    [false],
+  )
   assert.equal(new Set(resources.map((r) => `${r.plural}.${r.group}`)).size, resources.length)
-  assert.equal(resources.some((r) => r.plural.includes('/')), false)
+  assert.equal(
+    resources.some((r) => r.plural.includes('/')),
+    false,
+  )
   assert.deepEqual(unreachable, [])
   assert.equal((await plane.requestsBy('asks')).total, 2)
 })

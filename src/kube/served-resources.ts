@@ -42,7 +42,14 @@ export const servedResources = async (
       for (const { resource: plural, responseKind, scope, verbs } of served ?? []) {
         const id = `${plural}.${group}`
         if (resources.has(id) || !responseKind?.kind) continue
-        resources.set(id, { group, version, kind: responseKind.kind, plural, namespaced: scope === 'Namespaced', verbs })
+        resources.set(id, {
+          group,
+          version,
+          kind: responseKind.kind,
+          plural,
+          namespaced: scope === 'Namespaced',
+          verbs,
+        })
       }
     }
   }

@@ -38,7 +38,7 @@ export const parseFlags = <const F extends Flags>(args: readonly string[], flags
   )
   let given: Record<string, (string | boolean)[] | undefined>
   try {
-    given = parseArgs({ args: [...args], options, allowNegative: true }).values as typeof given
+    given = parseArgs({ args: [...args], options, allowNegative: true }).values
   } catch (error) {
     throw new UsageError(`${(error as Error).message.split('. ')[0]}; --help lists the flags`, { cause: error })
   }

@@ -21,7 +21,14 @@ export {
   timestamp,
   type ConditionState,
 } from './conditions.ts'
-export { Controller, watching, type ControllerOptions, type Reconcile, type ReconcileResult } from './controller.ts'
+export {
+  Controller,
+  watching,
+  type ControllerOptions,
+  type Reconcile,
+  type ReconcileResult,
+  type Watch,
+} from './controller.ts'
 export { policyOf, ReconcileError, stalled, TerminalError, waiting, type ErrorPolicy } from './errors.ts'
 export { EventRecorder, type EventText } from './events.ts'
 export { startHealthServer, type HealthServer } from './health-server.ts'

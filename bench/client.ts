@@ -1,0 +1,37 @@
+import { keptFolder, removeKeptFolder, startControlPlane } from '../testkit/index.ts'
+import { startChild } from './child-process.ts'
+import { createFleet, nameOf } from './fleet.ts'
+import { compare, inTurn, progress, type Bench, type Figures } from './measure.ts'
+
+const gets = 200
+const rounds = 5
+const versus = '@kubernetes/client-node'
+
+/** Sequential GETs of one object. */
+export const client: Bench = async (print) => {
+  progress('client: starting a control plane')
+  await using plane = await startControlPlane({ controllerManager: false, audit: false })
+  await createFleet(plane.client(), 1)
+  const compileCache = keptFolder('bench')
+  const side = (name: string) => async (): Promise<Figures> => {
+    const settings = { kubeconfig: plane.kubeconfig, name: nameOf(0), gets }
+    const child = startChild(`client-${name}.ts`, settings, { compileCache })
+    const figures = await child.report()
+    await child.end()
+    return figures
+  }
+  progress(`client: ${rounds} rounds of ${gets} GETs, after one that fills the compile cache`)
+  const measured: { ours: Figures; baseline: Figures }[] = []
+  for (let round = 0; round <= rounds; round++) measured.push(await inTurn(round, side('lanyard'), side('client-node')))
+  removeKeptFolder(compileCache)
+
+  const line = (bench: string, names: string[], atMost: Record<string, number>): void => {
+    const of = (which: 'ours' | 'baseline') => measured.slice(1).map((round) => only(names, round[which]))
+    print(compare({ bench, about: { gets }, ours: of('ours'), baseline: of('baseline'), versus, atMost }))
+  }
+  line('client.get', ['cpuMs', 'ms'], { cpuMs: 1 / 3 })
+  line('client.memory', ['rssMB'], { rssMB: 1 / 2 })
+}
+
+const only = (names: readonly string[], figures: Figures): Figures =>
+  Object.fromEntries(names.map((name) => [name, figures[name] ?? Number.NaN]))

@@ -1,0 +1,3 @@
+/** Delivers ManifestWorks to a managed cluster, protects what it delivered, and reports. */
+export type { WorkAgentOptions } from './agent.ts'
+export { runWorkAgent } from './run.ts'
