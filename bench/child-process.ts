@@ -28,13 +28,14 @@ export class Child {
     })
   }
 
-  /** What it reports next. */
+  /** What it reports next; a process that says nothing for two minutes is ended. */
   async report<T = Figures>(): Promise<T> {
     const reported = new Promise<T>((resolve) => this.#process.once('message', (message) => resolve(message as T)))
     const ended = this.#ended.then((how): never => {
       throw new Error(`${this.#name} ended (${how}) before it had reported; its own words are above`)
     })
-    return Promise.race([reported, ended])
+    const limit = setTimeout(() => this.#process.kill(), 120_000)
+    return Promise.race([reported, ended]).finally(() => clearTimeout(limit))
   }
 
   /** Lets it go on, and hands back what it reports then. */

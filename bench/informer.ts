@@ -80,7 +80,7 @@ export const informer: Bench = async (print) => {
     print(
       compare({
         bench: `informer.${part}`,
-        about: { objects, ...about },
+        about: { objects, compileCache: 'warm', ...about },
         ours: ours.map((round) => round[part]),
         baseline: baseline.map((round) => round[part]),
         versus,

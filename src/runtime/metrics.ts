@@ -11,7 +11,8 @@ interface Family {
 
 export interface Counter {
   inc(labels?: Labels, by?: number): void
-  value(labels?: Labels): number
+  /** For what is counted elsewhere. */
+  read(value: () => number, labels?: Labels): void
 }
 
 export interface Gauge {
@@ -34,14 +35,19 @@ export class Metrics {
   counter(name: string, help: string): Counter {
     return this.#family(name, help, 'counter', () => {
       const values = new Map<string, number>()
+      const read = new Map<string, () => number>()
       const metric: Counter = {
         inc: (labels = {}, by = 1) => {
           const key = labelText(labels)
           values.set(key, (values.get(key) ?? 0) + by)
         },
-        value: (labels = {}) => values.get(labelText(labels)) ?? 0,
+        read: (value, labels = {}) => read.set(labelText(labels), value),
       }
-      return { metric, lines: () => [...values].map(([labels, value]) => `${name}${labels} ${value}`) }
+      const lines = (): string[] => [
+        ...[...values].map(([labels, value]) => `${name}${labels} ${value}`),
+        ...[...read].map(([labels, value]) => `${name}${labels} ${value()}`),
+      ]
+      return { metric, lines }
     })
   }
 

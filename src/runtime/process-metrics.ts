@@ -8,7 +8,7 @@ export const processMetrics = (metrics: Metrics): void => {
   delay.enable()
   metrics.gauge('process_start_time_seconds', 'When the process started').set(started)
   metrics.gauge('process_resident_memory_bytes', 'Resident memory').read(() => process.memoryUsage.rss())
-  metrics.gauge('process_cpu_seconds_total', 'CPU time, user and system').read(() => {
+  metrics.counter('process_cpu_seconds_total', 'CPU time, user and system').read(() => {
     const { user, system } = process.cpuUsage()
     return (user + system) / 1e6
   })

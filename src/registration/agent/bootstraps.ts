@@ -73,6 +73,9 @@ export class Bootstraps {
       this.#candidates = await Promise.all(this.#informers.map((informer, i) => this.#candidate(informer, i)))
       for (const listener of this.#listeners) listener()
     })
+    this.#reading = this.#reading.catch((error: unknown) => {
+      this.#options.log.error('the bootstrap secrets could not be looked at', { error })
+    })
     return this.#reading
   }
 

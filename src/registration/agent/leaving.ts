@@ -116,9 +116,13 @@ export const untilReason = ({ look, subscribe, clock }: Lookout, signal: AbortSi
     const check = (): void => {
       if (over) return
       cancel()
-      const { reason, nextAt } = look()
-      if (reason) return end(() => resolve(reason))
-      if (Number.isFinite(nextAt)) cancel = clock.after(Math.max(nextAt - clock.now(), 1), check)
+      try {
+        const { reason, nextAt } = look()
+        if (reason) return end(() => resolve(reason))
+        if (Number.isFinite(nextAt)) cancel = clock.after(Math.max(nextAt - clock.now(), 1), check)
+      } catch (error) {
+        end(() => reject(error)) // a driver's mistake is not for whoever told us of a change
+      }
     }
     if (signal.aborted) return abort()
     signal.addEventListener('abort', abort, { once: true })

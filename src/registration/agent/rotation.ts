@@ -41,7 +41,7 @@ export const rotation = async (options: RotationOptions, signal: AbortSignal): P
       await renew(options, data, signal)
       total.inc({ result: 'renewed' })
       failures = 0
-      notBefore = Infinity
+      notBefore = clock.now() + leastApartMs
       log.info('the credential was renewed', { expires: expiryText(driver, secret.data) })
     } catch (error) {
       if (signal.aborted) return

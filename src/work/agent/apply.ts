@@ -136,7 +136,10 @@ const succeeded = (
 const failed = async (task: Task, target: Target, error: unknown, before: Memory | undefined): Promise<Memory> => {
   const { agent, entry, signal } = task
   const objects = agent.local.of<Unstructured>(target.resource, target.namespace)
-  if (isKindGone(error)) agent.kinds.forget()
+  if (isKindGone(error)) {
+    agent.kinds.forget()
+    entry.target = undefined // to be found anew
+  }
   const ignoreFields = error instanceof ApplyProblem && error.ignoreFields
   const applied = (ignoreFields ? ManifestApplied.ignoreFieldFailed : ManifestApplied.failed)(wordsFor(error))
   let live: Unstructured | undefined

@@ -3,7 +3,7 @@ import { after, before, test } from 'node:test'
 import { eventually, startControlPlane, type ControlPlane } from '../../../testkit/index.ts'
 import { manifest, manifestCondition, quiet, startWorkScene } from '../../../testkit/work-agent.ts'
 import { AppliedManifestWork, finalizer, installCrds, ManifestWork } from '../../api/index.ts'
-import { ClusterRole, ConfigMap, CustomResourceDefinition, Namespace } from '../../kube/index.ts'
+import { ClusterRole, ClusterRoleBinding, ConfigMap, CustomResourceDefinition, Namespace } from '../../kube/index.ts'
 
 let hub: ControlPlane
 let managed: ControlPlane
@@ -204,3 +204,42 @@ const widgets = {
     ],
   },
 }
+
+test('R1.52 a kind that disappears and returns is reported, and delivered again', async (t) => {
+  const scene = await startWorkScene(t, { hub, managed, cluster: 'c6' })
+  const crds = scene.local.of(CustomResourceDefinition)
+  const gadgets = {
+    metadata: { name: 'gadgets.test.lanyard.io' },
+    spec: { ...widgets.spec, names: { kind: 'Gadget', plural: 'gadgets' } },
+  }
+  await crds.create(gadgets)
+  const gadget = { apiVersion: 'test.lanyard.io/v1', kind: 'Gadget', metadata: { name: 'g1', namespace: 'default' } }
+  await scene.create('gadget', [gadget, manifest.configMap('default', 'beside-gadget')])
+  await scene.applied('gadget')
+  await crds.delete(gadgets.metadata.name)
+  const gone = await scene.failed('gadget')
+  await eventually(async () =>
+    /does not serve Gadget/.test(manifestCondition((await scene.work('gadget'))!, 0, 'Applied')?.message ?? ''),
+  )
+  assert.equal(manifestCondition(gone, 1, 'Applied')?.status, 'True')
+  await eventually(async () => (await crds.find(gadgets.metadata.name)) === undefined)
+  await crds.create(gadgets)
+  await scene.applied('gadget')
+})
+
+test('R1.52 an agent that may not keep its records says so on the work, and applies nothing', async (t) => {
+  const scene = await startWorkScene(t, { hub, managed, cluster: 'c7', localUser: 'blind' })
+  const rbac = { apiGroup: 'rbac.authorization.k8s.io' }
+  await scene.local.of(ClusterRole).create({
+    metadata: { name: 'blind' },
+    rules: [{ apiGroups: ['*'], resources: ['*'], verbs: ['get', 'list', 'watch'] }],
+  })
+  await scene.local.of(ClusterRoleBinding).create({
+    metadata: { name: 'blind' },
+    roleRef: { ...rbac, kind: 'ClusterRole', name: 'blind' },
+    subjects: [{ kind: 'User', ...rbac, name: 'blind' }],
+  })
+  await scene.create('refused', [manifest.configMap('default', 'refused')])
+  const work = await scene.failed('refused')
+  assert.match(work.status?.conditions?.[0]?.message ?? '', /cannot be recorded.*Forbidden/)
+})

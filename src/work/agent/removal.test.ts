@@ -62,11 +62,13 @@ test('R1.52 an object of two works goes with the last of them', async (t) => {
   await scene.applied('one')
   await scene.applied('two')
   await eventually(async () => (await ownersOf('both')) === 2)
+  const { uid } = (await maps().get('both')).metadata
 
   await remove(scene, 'one')
   await collected()
   assert.equal(await maps().find('only-one'), undefined)
   assert.equal(await ownersOf('both'), 1)
+  assert.equal((await maps().get('both')).metadata.uid, uid, 'it was never gone')
   await scene.change('two', (spec) => ({ ...spec, workload: { manifests: [] } }))
   await eventually(async () => (await maps().find('both')) === undefined)
 })

@@ -44,8 +44,11 @@ export const removeRefs = async (
 ): Promise<Left[]> => {
   const left: Left[] = []
   const found: Found[] = []
+  const kinds = new Map<string, ServedResource | undefined>()
   for (const ref of refs) {
-    const resource = await agent.kinds.ofResource(ref, signal)
+    const kind = `${ref.group}/${ref.version}/${ref.resource}`
+    if (!kinds.has(kind)) kinds.set(kind, await agent.kinds.ofResource(ref, signal))
+    const resource = kinds.get(kind)
     // A kind that is gone has taken its objects along.
     if (resource)
       found.push({ ref, rank: -rankOf(resource.kind), resource, objects: agent.local.of(resource, ref.namespace) })

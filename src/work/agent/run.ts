@@ -1,5 +1,5 @@
 import { AppliedManifestWork, ManifestWork } from '../../api/index.ts'
-import { Controller, Informer, silentLogger, systemClock, watching } from '../../runtime/index.ts'
+import { Controller, Informer, silentLogger, systemClock, watching, type Reconcile } from '../../runtime/index.ts'
 import { appliedName } from '../contract.ts'
 import { agentFrom, type WorkAgentOptions } from './agent.ts'
 import { keepRecord } from './eviction.ts'
@@ -27,7 +27,10 @@ export const runWorkAgent = async (options: WorkAgentOptions, signal: AbortSigna
   const workController: Controller = new Controller({
     ...controller,
     name: 'work',
-    reconcile: deliver(agent),
+    reconcile: afresh(deliver(agent), (name) => {
+      agent.written.forget(name)
+      agent.records.forget(appliedName(agent.hubHash, name))
+    }),
     watches: [
       watching(works, (work) => [work.metadata.name!]),
       watching(applied, (record) => (isOurs(record) ? [record.spec.manifestWorkName] : [])),
@@ -36,7 +39,7 @@ export const runWorkAgent = async (options: WorkAgentOptions, signal: AbortSigna
   const recordController: Controller = new Controller({
     ...controller,
     name: 'applied-work',
-    reconcile: keepRecord(agent),
+    reconcile: afresh(keepRecord(agent), (name) => agent.records.forget(name)),
     watches: [
       watching(applied),
       watching(
@@ -62,6 +65,18 @@ export const runWorkAgent = async (options: WorkAgentOptions, signal: AbortSigna
     await Promise.all(running)
   }
 }
+
+/** After a failure only the caches are believed: what we wrote may be gone again. */
+const afresh =
+  (reconcile: Reconcile, forget: (key: string) => void): Reconcile =>
+  async (key, signal) => {
+    try {
+      return await reconcile(key, signal)
+    } catch (error) {
+      forget(key)
+      throw error
+    }
+  }
 
 const syncedOrStopped = (informers: readonly { synced: Promise<void> }[], signal: AbortSignal): Promise<boolean> =>
   Promise.race([

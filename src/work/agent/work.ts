@@ -1,6 +1,15 @@
 import { setImmediate } from 'node:timers/promises'
 import { finalizer, ManifestWork, type AppliedManifestWork } from '../../api/index.ts'
-import { hasFinalizer, inParallel, withFinalizer, type Reconcile, type ReconcileResult } from '../../runtime/index.ts'
+import { ApiError, isConflict, isUnauthorized } from '../../kube/index.ts'
+import {
+  hasFinalizer,
+  inParallel,
+  setConditions,
+  withFinalizer,
+  type Reconcile,
+  type ReconcileResult,
+} from '../../runtime/index.ts'
+import { WorkApplied } from '../contract.ts'
 import type { Agent } from './agent.ts'
 import { ensureRecord, refKey, refOf, writeRefs, type AppliedResource } from './applied-record.ts'
 import { applyEntry, keyOfTarget } from './apply.ts'
@@ -41,15 +50,34 @@ export const deliver =
     const work = await hold(agent, known, signal)
     const memory = agent.memoryOf(name)
     const plan = (memory.plan = await currentPlan(memory.plan, work))
-    const record = await ensureRecord(agent, work, signal)
     const executor = executorCheck(agent.local, work.spec.executor ?? agent.executorDefault, signal)
+    const record = await orSay(agent, work, signal, () => ensureRecord(agent, work, signal))
     const pass: Pass = { agent, work, plan, memory, executor, signal, record, unseen: new Set() }
 
-    await applyDue(pass)
-    const left = await removeUntracked(pass)
+    const left = await orSay(agent, work, signal, async () => {
+      await applyDue(pass)
+      return removeUntracked(pass)
+    })
     await report(pass, left)
     return lookAgain(pass, left)
   }
+
+/** Without its record a work cannot be applied at all: that is said of the work as a whole. */
+const orSay = async <T>(agent: Agent, work: ManifestWork, signal: AbortSignal, step: () => Promise<T>): Promise<T> => {
+  try {
+    return await step()
+  } catch (error) {
+    const passes = signal.aborted || isConflict(error) || isUnauthorized(error)
+    if (passes || !(error instanceof ApiError)) throw error
+    const message = `what the work leaves on this cluster cannot be recorded, so nothing is applied: ${error.message}`
+    const conditions = setConditions(work.status?.conditions, [WorkApplied.failed(message)], {
+      now: agent.clock.now(),
+      generation: work.metadata.generation,
+    })
+    await writeStatus(agent, work, { ...work.status, conditions }, signal)
+    throw error
+  }
+}
 
 const forget = (agent: Agent, name: string): ReconcileResult => {
   agent.memories.delete(name)
