@@ -4,7 +4,7 @@ CACHE := $(or $(LANYARD_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/lanyard)
 export PATH := $(CACHE)/node-$(shell cat .node-version)/bin:$(CURDIR)/node_modules/.bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-down test lint typecheck format generate bench soak clean
+.PHONY: help setup demo demo-down test lint typecheck format generate build bench soak clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -39,9 +39,13 @@ generate: ## Write the CRDs from their definitions to config/crds
 	@tools/setup.sh node packages
 	@node tools/generate-crds.ts
 
+build: ## Write what ships to dist/: JavaScript, without the types
+	@tools/setup.sh node packages
+	@node --disable-warning=ExperimentalWarning tools/build.ts
+
 bench: ## Run the benchmarks, one JSON line each (NAME=informer: one of them)
 	@tools/setup.sh node packages control-plane
-	@node bench/run.ts $(NAME)
+	@node --disable-warning=ExperimentalWarning bench/run.ts $(NAME)
 
 soak: setup ## Repeat the fault tests with new seeds (SOAK=1h: for how long; ONLY=word)
 	@node tools/soak.ts $(or $(SOAK),10m) $(ONLY)

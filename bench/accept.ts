@@ -11,6 +11,7 @@ import {
 } from '../src/kube/index.ts'
 import { inParallel, Informer, isTrue } from '../src/runtime/index.ts'
 import { startControlPlane, startHub, type ControlPlane, type LanyardProcess } from '../testkit/index.ts'
+import { builtProgram } from './built-program.ts'
 import { metricOf, requestsOf } from './hub-figures.ts'
 import { progress, rounded, type Bench } from './measure.ts'
 
@@ -22,10 +23,11 @@ const quietSeconds = 60
 
 /** Many clusters at once, until all are accepted with all their objects. */
 export const accept: Bench = async (print) => {
+  const program = builtProgram()
   for (const clusters of [200, 1000]) {
     progress(`accept ${clusters}: starting a control plane and a hub`)
     await using plane = await startControlPlane({ controllerManager: false, audit: false })
-    const hub = await startHub(plane, { args: ['--no-webhooks', '--no-leader-elect'] })
+    const hub = await startHub(plane, { program, args: ['--no-webhooks', '--no-leader-elect'] })
     const admin = plane.client({ user: 'bench', groups: ['system:masters'] })
 
     await hub.process.stop()
@@ -94,13 +96,11 @@ const rawWrites = async (client: Client, prefix: string, clusters: number): Prom
       ])
       await Promise.all([
         ...['registration', 'work'].map((what) =>
-          client
-            .of(RoleBinding)
-            .create({
-              metadata: { name: `bench:${what}`, namespace: name },
-              roleRef: roleRef(what),
-              subjects: subjects(name),
-            }),
+          client.of(RoleBinding).create({
+            metadata: { name: `bench:${what}`, namespace: name },
+            roleRef: roleRef(what),
+            subjects: subjects(name),
+          }),
         ),
         client.of(Lease).create({ metadata: { name: 'lease', namespace: name }, spec: {} }),
         client

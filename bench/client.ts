@@ -4,7 +4,7 @@ import { createFleet, nameOf } from './fleet.ts'
 import { compare, inTurn, progress, type Bench, type Figures } from './measure.ts'
 
 const gets = 200
-const rounds = 5
+const rounds = 3
 const versus = '@kubernetes/client-node'
 
 /** Sequential GETs of one object. */

@@ -4,6 +4,7 @@ import { Lease } from '../src/kube/index.ts'
 import { findCondition, inParallel, isTrue } from '../src/runtime/index.ts'
 import { eventually, startControlPlane, startHub } from '../testkit/index.ts'
 import { startChild } from './child-process.ts'
+import { builtProgram } from './built-program.ts'
 import { metricOf, requestsOf } from './hub-figures.ts'
 import { progress, rounded, type Bench } from './measure.ts'
 
@@ -14,9 +15,10 @@ const periodMs = 60_000
 
 /** A thousand agents in one process, each with its own credential, against one hub. */
 export const fleet: Bench = async (print) => {
+  const program = builtProgram()
   progress(`fleet: starting a control plane and a hub with ${clusters} clusters`)
   await using plane = await startControlPlane({ controllerManager: false, audit: false })
-  const hub = await startHub(plane, { args: ['--no-webhooks', '--no-leader-elect'] })
+  const hub = await startHub(plane, { program, args: ['--no-webhooks', '--no-leader-elect'] })
   const admin = plane.client()
   const names = Array.from({ length: clusters }, (_, i) => `cluster-${i}`)
   await inParallel(

@@ -4,6 +4,7 @@ import { Namespace, Secret, type Client } from '../src/kube/index.ts'
 import { isTrue } from '../src/runtime/index.ts'
 import { allowBootstrap, eventually, sendTo, startAgent, startControlPlane, startHub } from '../testkit/index.ts'
 import { startChild } from './child-process.ts'
+import { builtProgram } from './built-program.ts'
 import { metricOf } from './hub-figures.ts'
 import { inTurn, median, progress, rounded, type Bench } from './measure.ts'
 
@@ -13,11 +14,12 @@ const mostMB = 85
 
 /** One agent from the start of its process until it has joined, and what it holds when it has nothing to do. */
 export const join: Bench = async (print) => {
+  const program = builtProgram()
   progress('join: starting a hub and a managed cluster')
   await using plane = await startControlPlane({ audit: false })
   await using managed = await startControlPlane({ audit: false })
   const approval = ['--feature-gates=ManagedClusterAutoApproval=true', '--auto-approved-csr-users=bootstrap']
-  await startHub(plane, { args: ['--no-webhooks', ...approval] })
+  await startHub(plane, { program, args: ['--no-webhooks', ...approval] })
   await allowBootstrap(plane, 'bootstrap')
   const kubeconfig = plane.kubeconfigFor({ user: 'bootstrap' })
   const admin = plane.client()
@@ -35,7 +37,7 @@ export const join: Bench = async (print) => {
         .create({ metadata: { name: namespace } })
       await sendTo(managed, plane, { namespace })
       const started = performance.now()
-      const agent = await startAgent(managed, `ours-${round}`, { namespace })
+      const agent = await startAgent(managed, `ours-${round}`, { namespace, program })
       await hasJoined(admin, `ours-${round}`)
       const took = performance.now() - started
       await pause(5000)

@@ -14,7 +14,7 @@ import type { ControlPlane } from './control-plane.ts'
 import { eventually } from './eventually.ts'
 import { freePort } from './ports.ts'
 
-const program = new URL('../bin/lanyard', import.meta.url).pathname
+const sourceProgram = new URL('../bin/lanyard', import.meta.url).pathname
 const agentNamespace = 'open-cluster-management-agent'
 
 /** A `lanyard` process with its health endpoint. */
@@ -26,22 +26,31 @@ export interface LanyardProcess {
   unready(): Promise<string>
 }
 
+export interface StartOptions {
+  /** More flags. */
+  args?: readonly string[]
+  /** Until it is ready. */
+  wait?: boolean
+  /** What is run: the sources, unless something that was built is to be tried. */
+  program?: string | undefined
+}
+
 const start = async (
   name: string,
   plane: ControlPlane,
   args: readonly string[],
-  options: { wait: boolean },
+  { wait, program = sourceProgram }: { wait: boolean; program?: string | undefined },
 ): Promise<LanyardProcess> => {
   const health = `http://127.0.0.1:${await freePort()}`
   const component = new Component({
     name,
-    binary: process.execPath,
-    args: [program, ...args, '--health-port', new URL(health).port],
+    binary: program,
+    args: [...args, '--health-port', new URL(health).port],
     folder: plane.folder,
     ready: async () => (await fetch(`${health}/readyz`)).ok,
   })
   component.spawn()
-  if (options.wait) await component.ready()
+  if (wait) await component.ready()
   return {
     process: component,
     metrics: async () => (await fetch(`${health}/metrics`)).text(),
@@ -55,12 +64,12 @@ const start = async (
 /** `lanyard hub` against a control plane, with CRDs and webhooks, until the plane stops. */
 export const startHub = async (
   plane: ControlPlane,
-  { name = 'hub', args = [], wait = true }: { name?: string; args?: readonly string[]; wait?: boolean } = {},
+  { name = 'hub', args = [], wait = true, program }: StartOptions & { name?: string } = {},
 ): Promise<LanyardProcess> => {
   const port = await freePort()
   const webhooks = ['--webhook-host=127.0.0.1', `--webhook-port=${port}`, `--webhook-url=https://127.0.0.1:${port}`]
   const usual = ['hub', `--kubeconfig=${plane.kubeconfig}`, '--install-crds', '--lease-seconds=3', ...webhooks]
-  return start(name, plane, [...usual, ...args], { wait })
+  return start(name, plane, [...usual, ...args], { wait, program })
 }
 
 /** Lets a bootstrap user ask to join: what `clusteradm init` will set up. */
@@ -108,14 +117,10 @@ export const sendTo = async (
 export const startAgent = async (
   managed: ControlPlane,
   cluster: string,
-  {
-    args = [],
-    wait = false,
-    namespace = agentNamespace,
-  }: { args?: readonly string[]; wait?: boolean; namespace?: string } = {},
+  { args = [], wait = false, namespace = agentNamespace, program }: StartOptions & { namespace?: string } = {},
 ): Promise<LanyardProcess> => {
   const usual = ['agent', `--kubeconfig=${managed.kubeconfig}`, `--namespace=${namespace}`, '--install-crds']
-  return start(`agent-${cluster}`, managed, [...usual, `--cluster-name=${cluster}`, ...args], { wait })
+  return start(`agent-${cluster}`, managed, [...usual, `--cluster-name=${cluster}`, ...args], { wait, program })
 }
 
 /** What a hub administrator does: accepts the cluster and approves its certificate request. */

@@ -135,6 +135,22 @@ test('a work with manifests that cannot be applied is refused with their places'
   assert.match(await refused(change(admin, 'good', { spec: { workload: { manifests: [] } } }), isInvalid), /is empty/)
 })
 
+test('manifests that were stored before the webhook are judged when they change, not with the rest of the work', async () => {
+  const validation = admin.of(ValidatingWebhookConfiguration)
+  const whole = await validation.get('lanyard-work')
+  const twins = [config('a'), config('a')]
+  await validation.update({ ...whole, webhooks: [] })
+  await eventually(() => make(admin, 'elder', twins))
+  const { metadata } = await validation.get('lanyard-work')
+  await validation.update({ ...whole, metadata })
+  await eventually(() =>
+    assert.rejects(admin.of(ManifestWork).create(work('probe', twins), { dryRun: true }), isInvalid),
+  )
+
+  await change(admin, 'elder', { spec: { deleteOption: { propagationPolicy: 'Orphan' } } })
+  await refused(change(admin, 'elder', { spec: { workload: { manifests: [...twins, config('b')] } } }), isInvalid)
+})
+
 test('a work is executed as an account only if whoever writes it may do that, and whoever changes it too', async () => {
   const message =
     /spec\.executor: user "bob" may not execute work as system:serviceaccount:apps:deployer on cluster c1: give them a role in namespace c1 with verb execute-as on manifestworks of work\.open-cluster-management\.io, for the name system:serviceaccount:apps:deployer, or name an executor/
