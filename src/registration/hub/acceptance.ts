@@ -2,6 +2,7 @@ import { finalizer, label, ManagedCluster } from '../../api/index.ts'
 import { ApiError, ConnectionError, isConflict, isInvalid, isNotFound, type KubeObject } from '../../kube/index.ts'
 import {
   findCondition,
+  hasFinalizer,
   watching,
   type Reason,
   type Reconcile,
@@ -25,6 +26,7 @@ import {
   type Records,
 } from './records.ts'
 import { nameRefusal } from './reserved-names.ts'
+import { wantedTaints } from './taints.ts'
 
 /** Lets clusters in, and lets them go. */
 export const acceptance = (hub: Hub): void => {
@@ -109,9 +111,13 @@ const accept = async (records: Records, cluster: ManagedCluster, signal: AbortSi
 const letIn = async (records: Records, cluster: ManagedCluster, signal: AbortSignal): Promise<ManagedCluster> => {
   const name = cluster.metadata.name!
   const finalizers = [...new Set([...(cluster.metadata.finalizers ?? []), finalizer.managedCluster])]
+  // The first taint goes along: a write of its own would raise the generation once more, and so cost two.
+  const taints = hasFinalizer(cluster, finalizer.managedCluster)
+    ? undefined
+    : wantedTaints(cluster, records.clock.now())
   const [namespace, written] = await Promise.allSettled([
     ensureNamespace(records, cluster, signal),
-    writeCluster(records, cluster, { finalizers }, signal),
+    writeCluster(records, cluster, { finalizers, taints }, signal),
   ])
   if (written.status === 'fulfilled') wroteCluster(records, 'accept', cluster, written.value)
   if (namespace.status === 'rejected') {

@@ -20,6 +20,7 @@ export interface ClusterChange {
   finalizers?: readonly string[] | undefined
   annotations?: Record<string, string> | undefined
   accepts?: boolean | undefined
+  taints?: ManagedCluster['spec']['taints']
 }
 
 /** The cluster with the change; the same one, and no request, when there is none. */
@@ -35,6 +36,7 @@ export const writeCluster = async (
     ...(change.accepts !== undefined && change.accepts !== cluster.spec.hubAcceptsClient
       ? [{ op: 'add' as const, path: '/spec/hubAcceptsClient', value: change.accepts }]
       : []),
+    ...listChange('/spec/taints', cluster.spec.taints, change.taints),
   ]
   if (json.length === 0) return cluster
   const patched = { json: [sameObject(cluster), ...json] }
@@ -43,8 +45,8 @@ export const writeCluster = async (
 
 const listChange = (
   path: string,
-  present: readonly string[] | undefined,
-  wanted: readonly string[] | undefined,
+  present: readonly unknown[] | undefined,
+  wanted: readonly unknown[] | undefined,
 ): Operation[] => {
   if (!wanted || JSON.stringify(wanted) === JSON.stringify(present ?? [])) return []
   // `test` with null holds where there is nothing.

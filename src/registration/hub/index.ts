@@ -14,6 +14,7 @@ import { availability } from './availability.ts'
 import { clock } from './clock.ts'
 import { clusterSets } from './cluster-sets.ts'
 import type { Hub, HubSettings } from './hub.ts'
+import { clusterMetrics } from './metrics.ts'
 import { setBindings } from './set-bindings.ts'
 import { keepSharedRoles } from './shared-roles.ts'
 import { taints } from './taints.ts'
@@ -47,10 +48,12 @@ export const hubFor = (manager: Manager, options: RegistrationOptions): Hub => {
   }
 }
 
+const parts = [keepSharedRoles, acceptance, availability, clock, taints, clusterSets, setBindings, clusterMetrics]
+
 /** Adds everything that registration needs on a hub to the manager. */
 export const startRegistration = (manager: Manager, options: RegistrationOptions): Hub => {
   const hub = hubFor(manager, options)
-  for (const add of [keepSharedRoles, acceptance, availability, clock, taints, clusterSets, setBindings]) add(hub)
+  for (const add of parts) add(hub)
   for (const driver of options.settings.drivers) driver.start?.(manager)
   return hub
 }

@@ -1,5 +1,5 @@
-import { ManagedCluster } from '../../api/index.ts'
-import { equal, findCondition, timestamp, watching, type Reconcile } from '../../runtime/index.ts'
+import { finalizer, ManagedCluster } from '../../api/index.ts'
+import { equal, findCondition, hasFinalizer, timestamp, watching, type Reconcile } from '../../runtime/index.ts'
 import { Available, taintKey } from '../contract.ts'
 import type { Hub } from './hub.ts'
 
@@ -9,7 +9,7 @@ type Taint = NonNullable<ManagedCluster['spec']['taints']>[number]
 export const taints = (hub: Hub): void => {
   const reconcile: Reconcile = async (name, signal) => {
     const cluster = hub.clusters.get(name)
-    if (!cluster || cluster.metadata.deletionTimestamp) return {}
+    if (!cluster || cluster.metadata.deletionTimestamp || isBeingLetIn(cluster)) return {}
     const present = cluster.spec.taints ?? []
     const wanted = wantedTaints(cluster, hub.clock.now())
     if (equal(present, wanted)) return {}
@@ -25,9 +25,14 @@ export const taints = (hub: Hub): void => {
   const matters = (cluster: ManagedCluster, old?: ManagedCluster): boolean =>
     !old ||
     findCondition(cluster, Available.type)?.status !== findCondition(old, Available.type)?.status ||
-    !equal(cluster.spec.taints, old.spec.taints)
+    !equal(cluster.spec.taints, old.spec.taints) ||
+    isBeingLetIn(cluster) !== isBeingLetIn(old)
   hub.manager.controller({ name: 'taints', reconcile, watches: [watching(hub.clusters, undefined, matters)] })
 }
+
+/** Acceptance writes the first taint itself, together with its finalizer. */
+const isBeingLetIn = (cluster: ManagedCluster): boolean =>
+  cluster.spec.hubAcceptsClient === true && !hasFinalizer(cluster, finalizer.managedCluster)
 
 /** The taints as they should be: those of others as they are, and at most one of ours. */
 export const wantedTaints = (cluster: ManagedCluster, now: number): Taint[] => {
