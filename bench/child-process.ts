@@ -1,12 +1,10 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
+import { builtFile } from './built-program.ts'
 import type { Figures } from './measure.ts'
 
 export interface ChildOptions {
   /** Flags of Node. */
   flags?: readonly string[]
-  /** Where compiled code is kept between processes; without it, every process strips types and compiles anew. */
-  compileCache?: string | undefined
 }
 
 /** A fresh Node process that is measured: it reports by IPC, and is told when to go on. */
@@ -15,11 +13,11 @@ export class Child {
   readonly #process: ChildProcess
   readonly #ended: Promise<string>
 
-  constructor(name: string, args: readonly string[], { flags = [], compileCache }: ChildOptions = {}) {
+  constructor(name: string, args: readonly string[], { flags = [] }: ChildOptions = {}) {
     this.#name = name
     this.#process = spawn(process.execPath, [...flags, ...args], {
       // Nothing of ours may change how it behaves, such as NODE_OPTIONS.
-      env: { PATH: process.env['PATH'], ...(compileCache && { NODE_COMPILE_CACHE: compileCache }) },
+      env: { PATH: process.env['PATH'] },
       stdio: ['ignore', 2, 2, 'ipc'], // stdout is for the lines
     })
     this.#ended = new Promise((resolve) => {
@@ -52,6 +50,8 @@ export class Child {
   }
 }
 
-/** Starts a script of children/, with the settings as its only argument. */
-export const startChild = (script: string, settings: object, options: ChildOptions = {}): Child =>
-  new Child(script, [fileURLToPath(new URL(`children/${script}`, import.meta.url)), JSON.stringify(settings)], options)
+/** Starts a script of children/ as it would ship, with the settings as its only argument. */
+export const startChild = (script: string, settings: object, options: ChildOptions = {}): Child => {
+  const file = builtFile(`bench/children/${script.replace(/\.ts$/, '.js')}`)
+  return new Child(script, [file, JSON.stringify(settings)], options)
+}

@@ -1,4 +1,5 @@
-import { keptFolder, removeKeptFolder, startControlPlane } from '../testkit/index.ts'
+import { startControlPlane } from '../testkit/index.ts'
+import { programFlags } from './built-program.ts'
 import { startChild } from './child-process.ts'
 import { createFleet, nameOf } from './fleet.ts'
 import { compare, inTurn, progress, type Bench, type Figures } from './measure.ts'
@@ -7,30 +8,29 @@ const gets = 200
 const rounds = 3
 const versus = '@kubernetes/client-node'
 
-/** Sequential GETs of one object. */
+/** R0.41 Sequential GETs of one object. */
 export const client: Bench = async (print) => {
   progress('client: starting a control plane')
   await using plane = await startControlPlane({ controllerManager: false, audit: false })
   await createFleet(plane.client(), 1)
-  const compileCache = keptFolder('bench')
-  const side = (name: string) => async (): Promise<Figures> => {
+  const side = (name: string, flags: string[]) => async (): Promise<Figures> => {
     const settings = { kubeconfig: plane.kubeconfig, name: nameOf(0), gets }
-    const child = startChild(`client-${name}.ts`, settings, { compileCache })
+    const child = startChild(`client-${name}.ts`, settings, { flags })
     const figures = await child.report()
     await child.end()
     return figures
   }
-  progress(`client: ${rounds} rounds of ${gets} GETs, after one that fills the compile cache`)
+  progress(`client: ${rounds} rounds of ${gets} GETs`)
   const measured: { ours: Figures; baseline: Figures }[] = []
-  for (let round = 0; round <= rounds; round++) measured.push(await inTurn(round, side('lanyard'), side('client-node')))
-  removeKeptFolder(compileCache)
+  for (let round = 0; round < rounds; round++)
+    measured.push(await inTurn(round, side('lanyard', programFlags()), side('client-node', [])))
 
   const line = (bench: string, names: string[], atMost: Record<string, number>): void => {
-    const of = (which: 'ours' | 'baseline') => measured.slice(1).map((round) => only(names, round[which]))
+    const of = (which: 'ours' | 'baseline') => measured.map((round) => only(names, round[which]))
     print(
       compare({
         bench,
-        about: { gets, compileCache: 'warm' },
+        about: { gets },
         ours: of('ours'),
         baseline: of('baseline'),
         versus,

@@ -6,8 +6,9 @@ import {
   ManagedServiceAccount,
   ManifestWork,
 } from '../src/api/index.ts'
-import { keptFolder, removeKeptFolder, startControlPlane } from '../testkit/index.ts'
-import { Child, startChild, type ChildOptions } from './child-process.ts'
+import { startControlPlane } from '../testkit/index.ts'
+import { programFlags } from './built-program.ts'
+import { Child, startChild } from './child-process.ts'
 import { createFleet } from './fleet.ts'
 import { median, progress, rounded, type Bench, type Figures } from './measure.ts'
 
@@ -22,10 +23,7 @@ process.once('disconnect', () => process.exit(0))
 process.on('message', () => process.send({ rssMB: process.memoryUsage.rss() / 2 ** 20, cpuMs: 0 }))
 process.send({})`
 
-/**
- * The resident memory of a controller process that has nothing to do, started as bin/lanyard starts: from its sources, with
- * no compile cache. What one would save is beside it; when bin/lanyard has one, swap the two.
- */
+/** R0.42 The resident memory of a controller process that has nothing to do, started as the program is; beside it, without its flags. */
 export const idle: Bench = async (print) => {
   progress('idle: starting a control plane')
   await using plane = await startControlPlane({ controllerManager: false })
@@ -37,28 +35,24 @@ export const idle: Bench = async (print) => {
   )
   await createFleet(admin, clusters)
 
-  const compileCache = keptFolder('bench')
-  const begin = async (userAgent: string, options: ChildOptions = {}): Promise<Child> => {
-    const child = startChild('idle.ts', { kubeconfig: plane.kubeconfig, userAgent }, options)
+  const begin = async (userAgent: string, flags: string[]): Promise<Child> => {
+    const child = startChild('idle.ts', { kubeconfig: plane.kubeconfig, userAgent }, { flags })
     await child.report()
     return child
   }
-  progress('idle: filling the compile cache')
-  await (await begin('bench-warm', { compileCache })).end()
   progress('idle: starting the processes')
-  const ours = await Promise.all(Array.from({ length: processes }, (_, i) => begin(`bench-${i}`)))
-  const cached = await begin('bench-cached', { compileCache })
+  const ours = await Promise.all(Array.from({ length: processes }, (_, i) => begin(`bench-${i}`, programFlags())))
+  const plain = await begin('bench-plain', [])
   const nothing = new Child('bare node', ['-e', bare])
   await nothing.report()
   await sleep(2000) // what starting left behind settles
 
   progress(`idle: looking at ${processes + 2} processes for ${seconds} s`)
   const since = new Date()
-  const samples = await sampled([...ours, cached, nothing])
+  const samples = await sampled([...ours, plain, nothing])
   const requests = await plane.requestsBy('bench-0', { since })
   const all = await plane.requestsBy('bench-0')
-  await Promise.all([...ours, cached, nothing].map((child) => child.end()))
-  removeKeptFolder(compileCache)
+  await Promise.all([...ours, plain, nothing].map((child) => child.end()))
 
   const rss = (from: number, to = from + 1): number[] =>
     samples.slice(from, to).flatMap((answers) => answers.map((one) => one['rssMB']!))
@@ -69,12 +63,11 @@ export const idle: Bench = async (print) => {
     bench: 'idle.rss',
     informers: 10,
     objects: clusters,
-    compileCache: 'none',
     rounds: processes,
     ...rounded({
       rssMB,
       highestRssMB: Math.max(...rss(0, processes)),
-      withCompileCacheRssMB: median(rss(processes)),
+      withoutFlagsRssMB: median(rss(processes)),
       cpuMsPerMinute: median(cpu) * (60 / seconds),
       requestsToStart: all.total - requests.total,
       requestsPerMinute: requests.total * (60 / seconds),

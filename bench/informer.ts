@@ -1,4 +1,5 @@
-import { keptFolder, removeKeptFolder, startControlPlane } from '../testkit/index.ts'
+import { startControlPlane } from '../testkit/index.ts'
+import { programFlags } from './built-program.ts'
 import { startChild, type Child } from './child-process.ts'
 import { createFleet } from './fleet.ts'
 import { compare, inTurn, progress, type Bench, type Figures } from './measure.ts'
@@ -16,16 +17,17 @@ interface Round {
   watch: Figures
 }
 
-/** Start-up, memory and watch of an informer of 5,000 ManagedClusters. */
+/** R0.41 Start-up, memory and watch of an informer of 5,000 ManagedClusters. */
 export const informer: Bench = async (print) => {
   progress('informer: starting a control plane')
   await using plane = await startControlPlane({ controllerManager: false, audit: false })
   await createFleet(plane.client(), objects)
-  const compileCache = keptFolder('bench')
   const { kubeconfig } = plane
-  const options = { flags: ['--expose-gc'], compileCache }
-
-  const child = (script: string, round: string): Child => startChild(script, { kubeconfig, round, writes }, options)
+  // Each side as its users start it.
+  const child = (script: string, round: string): Child => {
+    const flags = ['--expose-gc', ...(script.includes('lanyard') ? programFlags() : [])]
+    return startChild(script, { kubeconfig, round, writes }, { flags })
+  }
   const reported = async (script: string, round = 'none'): Promise<Figures> => {
     const one = child(script, round)
     const figures = await one.report()
@@ -33,13 +35,8 @@ export const informer: Bench = async (print) => {
     return figures
   }
 
-  progress('informer: filling the compile cache')
-  for (const side of sides) await reported(`informer-${side}.ts`)
   const emptyHeap: Record<string, number> = {}
-  for (const side of sides) {
-    await reported(`heap-${side}.ts`)
-    emptyHeap[side] = (await reported(`heap-${side}.ts`))['heapMB']!
-  }
+  for (const side of sides) emptyHeap[side] = (await reported(`heap-${side}.ts`))['heapMB']!
 
   const begin = async (side: (typeof sides)[number], round: string) => {
     const one = child(`informer-${side}.ts`, round)
@@ -74,13 +71,12 @@ export const informer: Bench = async (print) => {
     ours.push(mine)
     baseline.push(theirs)
   }
-  removeKeptFolder(compileCache)
 
   const line = (part: keyof Round, about: object, atMost: Record<string, number>): void =>
     print(
       compare({
         bench: `informer.${part}`,
-        about: { objects, compileCache: 'warm', ...about },
+        about: { objects, ...about },
         ours: ours.map((round) => round[part]),
         baseline: baseline.map((round) => round[part]),
         versus,

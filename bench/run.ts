@@ -1,10 +1,14 @@
 /** Runs the benchmarks, all or the named one, and prints one JSON line for each case. Exit code 1: a target is missed. */
+import { accept } from './accept.ts'
 import { client } from './client.ts'
+import { drift } from './drift.ts'
+import { fleet } from './hollow-fleet.ts'
 import { idle } from './idle.ts'
 import { informer } from './informer.ts'
+import { join } from './join.ts'
 import type { Bench } from './measure.ts'
 
-const benches: Record<string, Bench> = { client, idle, informer }
+const benches: Record<string, Bench> = { client, idle, informer, accept, join, drift, fleet }
 
 const [name] = process.argv.slice(2)
 if (name !== undefined && !benches[name]) {

@@ -9,10 +9,10 @@ const isShipped = (file: string): boolean => !file.endsWith('.test.ts') && !file
 export const toJavaScript = (source: string): string =>
   stripTypeScriptTypes(source).replaceAll(/(\bfrom\s+|\bimport\(\s*|\bimport\s+)'(\.[^']*)\.ts'/g, "$1'$2.js'")
 
-/** Fills `out` anew. */
-export const build = (out: string): number => {
+/** Fills `out` anew, with more than what ships where `also` says so. */
+export const build = (out: string, also: readonly string[] = []): number => {
   rmSync(out, { recursive: true, force: true })
-  const files = globSync('src/**/*.ts').filter(isShipped)
+  const files = globSync(['src/**/*.ts', ...also]).filter(isShipped)
   for (const file of files) {
     const target = join(out, file.replace(/\.ts$/, '.js'))
     mkdirSync(dirname(target), { recursive: true })

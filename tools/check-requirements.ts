@@ -55,6 +55,12 @@ export const findCitations = (source: string): Citation[] =>
     return [...title.matchAll(/\bR\d\.\d+\b/g)].map(([id]) => ({ id, line, runs }))
   })
 
+/** The ids that a benchmark mentions: speed and memory are shown there, not by tests. */
+export const findMentions = (source: string): Citation[] =>
+  source
+    .split('\n')
+    .flatMap((text, index) => [...text.matchAll(/\bR\d\.\d+\b/g)].map(([id]) => ({ id, line: index + 1, runs: true })))
+
 const rowProblems = (row: Row, first: Row, citations: Map<string, Citation[]>): string[] => {
   const id = idOf(row)
   if (row.cells.length !== columns.length || row.cells.includes(''))
@@ -67,7 +73,8 @@ const rowProblems = (row: Row, first: Row, citations: Map<string, Citation[]>): 
     return [`${id} is done but names no test; name one under 'shown by', or set it to open`]
   return testsOf(row).flatMap((test) => {
     const cited = citations.get(test)
-    if (!cited) return [`${id} names ${test}, which is no test file here; correct the path, or set the row to open`]
+    if (!cited)
+      return [`${id} names ${test}, which is no test file or benchmark here; correct the path, or set the row to open`]
     if (cited.some((citation) => citation.id === id && citation.runs)) return []
     return [`${id} names ${test}, where no running test has ${id} in its title; cite it there, or remove the file here`]
   })
@@ -104,12 +111,17 @@ export const summary = (rows: Row[]): string => {
   return `requirements: ${rows.length} lines, ${done} done, ${rows.length - done} open`
 }
 
-/** Reads a checkout: the rows of its page and the citations of each of its test files, by path from the root. */
+/** Reads a checkout: the rows of its page and the citations of each of its test files and benchmarks, by path from the root. */
 export const readCheckout = (root: string): { rows: Row[]; citations: Map<string, Citation[]> } => {
-  const files = globSync('{src,testkit,bench,tools}/**/*.test.ts', { cwd: root }).sort()
+  const read = (file: string): string => readFileSync(join(root, file), 'utf8')
+  const tests = globSync('{src,testkit,bench,tools}/**/*.test.ts', { cwd: root }).sort()
+  const benches = globSync('bench/*.ts', { cwd: root, exclude: ['bench/*.test.ts'] }).sort()
   return {
-    rows: parsePage(readFileSync(join(root, page), 'utf8')),
-    citations: new Map(files.map((file) => [file, findCitations(readFileSync(join(root, file), 'utf8'))])),
+    rows: parsePage(read(page)),
+    citations: new Map([
+      ...tests.map((file) => [file, findCitations(read(file))] as const),
+      ...benches.map((file) => [file, findMentions(read(file))] as const),
+    ]),
   }
 }
 

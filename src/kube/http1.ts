@@ -1,7 +1,8 @@
-import http from 'node:http'
+import type http from 'node:http'
 import https from 'node:https'
 import type { Readable } from 'node:stream'
 import tls from 'node:tls'
+import { nodeHttp } from './node-http.ts'
 import { dialThroughProxy, hostOf, portOf, type Dialing } from './dial.ts'
 
 export interface HttpRequest {
@@ -39,7 +40,7 @@ export const http1Agent = (options: tls.ConnectionOptions, maxIdle: number, dial
   const kept = { keepAlive: true, keepAliveMsecs: 30_000, maxFreeSockets: maxIdle, timeout: idleMs }
   const { server, proxyUrl } = dialing.connection
   const secure = !server.startsWith('http:')
-  const agent = secure ? new https.Agent({ ...kept, ...options }) : new http.Agent(kept)
+  const agent = secure ? new https.Agent({ ...kept, ...options }) : new nodeHttp.Agent(kept)
   if (proxyUrl) {
     agent.createConnection = (target, callback) => {
       dialThroughProxy(proxyUrl, dialing)
@@ -64,7 +65,7 @@ export const sendOverHttp1 = (server: URL, agent: http.Agent, request: HttpReque
   new Promise((resolve, reject) => {
     const { signal } = request
     signal?.throwIfAborted() // to find out about HTTP/2 took its time
-    const send = server.protocol === 'http:' ? http.request : https.request
+    const send = server.protocol === 'http:' ? nodeHttp.request : https.request
     // Not as a string: Node would write the headers in the encoding of the body.
     const body = request.body === undefined ? undefined : Buffer.from(request.body)
     const length = body ? { 'content-length': body.length } : {}

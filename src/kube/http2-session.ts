@@ -1,7 +1,7 @@
-import { validateHeaderName, validateHeaderValue } from 'node:http'
 import type http2 from 'node:http2'
 import type net from 'node:net'
 import { HttpFailure, type HttpAnswer, type HttpRequest } from './http1.ts'
+import { nodeHttp } from './node-http.ts'
 
 export interface PingOptions {
   /** A connection that has been silent for so long is asked whether it lives. */
@@ -93,8 +93,8 @@ export class Http2Session {
 // should act as somebody else.
 const checkHeaders = (headers: HttpRequest['headers']): void => {
   for (const [name, values] of Object.entries(headers)) {
-    validateHeaderName(name)
-    for (const value of [values].flat()) validateHeaderValue(name, value)
+    nodeHttp.validateHeaderName(name)
+    for (const value of [values].flat()) nodeHttp.validateHeaderValue(name, value)
   }
 }
 

@@ -1,6 +1,9 @@
-import http from 'node:http'
+import type http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Metrics } from './metrics.ts'
+
+// Not imported, for the reason that kube/node-http.ts gives.
+const { createServer } = process.getBuiltinModule('node:http')
 
 export interface Healthy {
   metrics: Metrics
@@ -30,7 +33,7 @@ export const startHealthServer = async (
       response.end(of.metrics.text())
     },
   }
-  const server = http.createServer((request, response) => {
+  const server = createServer((request, response) => {
     const route = request.method === 'GET' ? routes[request.url?.split('?')[0] ?? ''] : undefined
     if (route) route(response)
     else response.writeHead(404).end('there are /healthz, /readyz and /metrics\n')

@@ -54,8 +54,9 @@ export class Informer<T extends KubeObject> {
       log: this.#log,
       sink: {
         replace: (objects) => this.#replace(objects),
-        put: (object) => this.#put(this.#slim(object), false),
-        remove: (object) => this.#remove(keyOf(object), this.#slim(object)),
+        put: (object) => this.#put(object, false),
+        remove: (object) => this.#remove(keyOf(object), object),
+        slim: (object) => this.#slim(object),
       },
     })
   }
@@ -121,7 +122,7 @@ export class Informer<T extends KubeObject> {
     const gone = new Set(this.#store.keys())
     for (const object of objects) {
       gone.delete(keyOf(object))
-      this.#put(this.#slim(object), true)
+      this.#put(object, true)
     }
     for (const key of gone) this.#remove(key)
     this.#hasSynced = true

@@ -4,7 +4,7 @@ import type { Metrics } from './metrics.ts'
 /** Memory, CPU and the delay of the event loop, under the names that Prometheus dashboards expect. */
 export const processMetrics = (metrics: Metrics): void => {
   const started = Date.now() / 1000 - process.uptime()
-  const delay = monitorEventLoopDelay({ resolution: 100 })
+  const delay = monitorEventLoopDelay({ resolution: 1000 })
   delay.enable()
   metrics.gauge('process_start_time_seconds', 'When the process started').set(started)
   metrics.gauge('process_resident_memory_bytes', 'Resident memory').read(() => process.memoryUsage.rss())

@@ -41,7 +41,7 @@ const scripted = (
   }
   const list = async () => ({ metadata: { resourceVersion: '5' }, items: [] })
   const client = { of: () => ({ watch, list }) } as unknown as Client
-  const sink = { replace: () => {}, put: () => {}, remove: () => {} }
+  const sink = { replace: () => {}, put: () => {}, remove: () => {}, slim: (object: ConfigMap) => object }
   const reflector = new Reflector({ client, resource: ConfigMap, sink, clock, random: () => 1, ...options })
   const stop = new AbortController()
   t.after(() => stop.abort())

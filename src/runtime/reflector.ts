@@ -20,6 +20,8 @@ export interface Sink<T extends KubeObject> {
   replace(objects: T[]): void
   put(object: T): void
   remove(object: T): void
+  /** Drops what will not be kept, as soon as an object arrives: of a long list only the rest is ever held. */
+  slim(object: T): T
 }
 
 export interface Selection {
@@ -102,7 +104,7 @@ export class Reflector<T extends KubeObject> {
     const { labelSelector, fieldSelector, metadataOnly } = this.#options
     const list = await this.#resource.list({ labelSelector, fieldSelector, metadataOnly, signal })
     this.#sign()
-    this.#options.sink.replace(list.items)
+    this.#options.sink.replace(list.items.map((item) => this.#options.sink.slim(item)))
     this.#resourceVersion = list.metadata.resourceVersion
   }
 
@@ -131,6 +133,7 @@ export class Reflector<T extends KubeObject> {
   }
 
   async #follow(batches: AsyncIterable<WatchBatch<T>>, initial: boolean): Promise<void> {
+    const { sink } = this.#options
     // Until the end of the initial events, what is known stays as it was: a reader never sees half a list.
     let snapshot: Map<string, T> | undefined = initial ? new Map() : undefined
     const opened = this.#clock.now()
@@ -146,14 +149,14 @@ export class Reflector<T extends KubeObject> {
           this.#sawBookmark = true
           if (snapshot) {
             if (event.object.metadata.annotations?.[initialEventsEnd] !== 'true') throw new StreamingIgnored()
-            this.#options.sink.replace([...snapshot.values()])
+            sink.replace([...snapshot.values()])
             snapshot = undefined
           }
         } else if (snapshot) {
           if (event.type === 'DELETED') snapshot.delete(keyOf(event.object))
-          else snapshot.set(keyOf(event.object), event.object)
-        } else if (event.type === 'DELETED') this.#options.sink.remove(event.object)
-        else this.#options.sink.put(event.object)
+          else snapshot.set(keyOf(event.object), sink.slim(event.object))
+        } else if (event.type === 'DELETED') sink.remove(sink.slim(event.object))
+        else sink.put(sink.slim(event.object))
         // The initial events come in any order: only what follows them says where to go on.
         if (!snapshot) this.#resourceVersion = event.object.metadata.resourceVersion
       }
