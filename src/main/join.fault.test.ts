@@ -171,8 +171,7 @@ const gone = (cluster: string): Promise<void> =>
     assert.equal(await admin.of(Namespace).find(cluster), undefined)
     const own = { labelSelector: `${label.clusterName}=${cluster}` }
     const kinds: Resource<KubeObject>[] = [ClusterRole, ClusterRoleBinding, RoleBinding]
-    for (const kind of kinds)
-      assert.deepEqual((await admin.of(kind).list(own)).items, [])
+    for (const kind of kinds) assert.deepEqual((await admin.of(kind).list(own)).items, [])
     assert.equal(await there.of(ClusterRole).find(`role-${cluster}`), undefined)
     assert.equal(await there.of(Namespace).find(`ns-${cluster}`), undefined)
     assert.deepEqual((await there.of(AppliedManifestWork).list()).items, [])

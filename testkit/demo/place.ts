@@ -1,12 +1,18 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
+/** What the managed cluster of the demo is called on the hub. */
+export const cluster = 'paris'
+
 /** What a running demo leaves for others to find: in `.demo` of the checkout, or where LANYARD_DEMO says. */
 export interface Place {
   folder: string
   pid: string
+  /** Appears when everything runs. */
   ready: string
-  kubeconfig: string
+  /** Kubeconfigs of the two administrators. */
+  hub: string
+  managed: string
   log: string
 }
 
@@ -15,15 +21,11 @@ export const demoPlace = (
 ): Place => ({
   folder,
   pid: join(folder, 'pid'),
-  ready: join(folder, 'ready.json'),
-  kubeconfig: join(folder, 'kubeconfig'),
+  ready: join(folder, 'ready'),
+  hub: join(folder, 'hub.kubeconfig'),
+  managed: join(folder, 'managed.kubeconfig'),
   log: join(folder, 'log'),
 })
-
-/** What the demo says of itself once it runs. */
-export interface Ready {
-  health: string
-}
 
 /** The process of a running demo. A file of an earlier one, whose process is gone or was replaced, does not count. */
 export const runningDemo = (place: Place): number | undefined => {

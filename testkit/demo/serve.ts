@@ -1,39 +1,27 @@
-/** The demo itself: a control plane with our CRDs and a controller at work, until it is told to stop. Started by up.ts. */
+/** The demo itself: a hub and a managed cluster, each a control plane of its own, with `lanyard` on both, until it is told to stop. */
 import { copyFileSync, writeFileSync } from 'node:fs'
-import { crds, installCrds } from '../../src/api/index.ts'
-import { clientFor, connectionFrom, loadKubeconfig } from '../../src/kube/index.ts'
-import { clientMetrics, jsonLogger, Manager, Metrics } from '../../src/runtime/index.ts'
-import { startControlPlane } from '../index.ts'
-import { countClusterSets } from './cluster-sets.ts'
-import { demoPlace, type Ready } from './place.ts'
+import { sendTo, startAgent, startControlPlane, startHub } from '../index.ts'
+import { cluster, demoPlace } from './place.ts'
 
 const place = demoPlace()
-const stop = new AbortController()
-for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => stop.abort())
 const say = (text: string): boolean => process.stdout.write(`${text}\n`)
-
-say('starting etcd, kube-apiserver and kube-controller-manager')
-await using plane = await startControlPlane()
-copyFileSync(plane.kubeconfig, place.kubeconfig)
-
-const metrics = new Metrics()
-const connection = connectionFrom(await loadKubeconfig({ path: place.kubeconfig, env: {} }))
-const client = clientFor(connection, { userAgent: 'lanyard-demo', onAnswer: clientMetrics(metrics) })
-const definitions = crds({ conversion: 'none' })
-say(`installing ${definitions.length} CRDs`)
-await installCrds(client, definitions)
-
-say('starting the controllers')
-const log = jsonLogger((line) => process.stderr.write(line))
-const manager = new Manager({ client, metrics, log, health: { port: 0 } })
-countClusterSets(manager, client)
-manager.add({
-  name: 'ready',
-  run: async () => {
-    const ready: Ready = { health: manager.healthAddress! }
-    writeFileSync(place.ready, JSON.stringify(ready))
-    say('ready')
-  },
+const stopped = new Promise<void>((resolve) => {
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve())
 })
-await manager.run(stop.signal)
-client.close()
+
+say('starting two control planes: the hub, and a cluster to be managed')
+const [hub, managed] = await Promise.all([startControlPlane(), startControlPlane()])
+copyFileSync(hub.kubeconfig, place.hub)
+copyFileSync(managed.kubeconfig, place.managed)
+say('starting lanyard hub, which installs its CRDs and webhooks')
+await startHub(hub)
+say(`starting lanyard agent on the managed cluster, with a bootstrap kubeconfig for the hub`)
+await sendTo(managed, hub)
+await startAgent(managed, cluster)
+writeFileSync(place.ready, '')
+say('ready')
+// A timer keeps this process alive; its end takes everything along.
+const alive = setInterval(() => {}, 60_000)
+await stopped
+clearInterval(alive)
+await Promise.all([hub.stop(), managed.stop()])

@@ -1,64 +1,110 @@
 import { execFileSync } from 'node:child_process'
-import { label, ManagedCluster, ManagedClusterSet } from '../../src/api/index.ts'
-import { clientFor, connectionFrom, isAlreadyExists, loadKubeconfig, type Client } from '../../src/kube/index.ts'
+import { label, ManagedCluster, ManifestWork } from '../../src/api/index.ts'
+import {
+  CertificateSigningRequest,
+  ClusterRole,
+  clientFor,
+  connectionFrom,
+  loadKubeconfig,
+  type Client,
+} from '../../src/kube/index.ts'
+import { isTrue } from '../../src/runtime/index.ts'
 import { eventually } from '../eventually.ts'
 import { controlPlaneBinary } from '../paths.ts'
-import type { Place, Ready } from './place.ts'
+import { cluster, type Place } from './place.ts'
 
-/** Shows what exists so far: kinds that the API server checks, and a controller that keeps their status current. */
-export const tell = async (place: Place, { health }: Ready): Promise<void> => {
-  const client = clientFor(connectionFrom(await loadKubeconfig({ path: place.kubeconfig, env: {} })))
-  const kubectl = (...args: string[]): void => {
-    console.log(`\n$ kubectl ${args.join(' ')}`)
-    const options = { encoding: 'utf8' as const, env: { KUBECONFIG: place.kubeconfig, HOME: place.folder } }
-    process.stdout.write(execFileSync(controlPlaneBinary('kubectl'), args, options))
-  }
+const role = 'pod-reader'
+const work: ManifestWork = {
+  metadata: { name: 'rbac', namespace: cluster },
+  spec: {
+    workload: {
+      manifests: [
+        {
+          apiVersion: 'rbac.authorization.k8s.io/v1',
+          kind: 'ClusterRole',
+          metadata: { name: role },
+          rules: [{ apiGroups: [''], resources: ['pods'], verbs: ['get', 'list'] }],
+        },
+      ],
+    },
+  },
+}
+
+/** Shows the main job: a cluster joins, is accepted, gets work, and what it got is protected. It can be told again. */
+export const tell = async (place: Place): Promise<void> => {
+  const [hub, managed] = await Promise.all([place.hub, place.managed].map(clientOf))
   try {
-    console.log('\nThree clusters ask to join, two of them in the set "production".')
-    await exists(client.of(ManagedClusterSet).create({ metadata: { name: 'production' } }))
-    await exists(client.of(ManagedCluster).create(cluster('paris', 'production')))
-    await exists(client.of(ManagedCluster).create(cluster('lagos', 'production')))
-    await exists(client.of(ManagedCluster).create(cluster('osaka', 'staging')))
-    await counted(client, 2)
-    kubectl('get', 'managedclusters')
-    kubectl('get', 'managedclusterset', 'production', '-o', 'jsonpath={.status.conditions[0].message}{"\\n"}')
-
-    console.log('\nThe third moves to the set; the controller sees it and writes the new count.')
-    await client
-      .of(ManagedCluster)
-      .patch('osaka', { merge: { metadata: { labels: { [label.clusterSet]: 'production' } } } })
-    await counted(client, 3)
-    kubectl('get', 'managedclusterset', 'production', '-o', 'jsonpath={.status.conditions[0].message}{"\\n"}')
-
-    console.log('\nIts health, and what it cost so far:')
-    console.log(`readyz: ${(await (await fetch(`${health}/readyz`)).text()).trim()}`)
-    const metrics = await (await fetch(`${health}/metrics`)).text()
-    const shown = /^(controller_runtime_reconcile_total|rest_client_requests_total|process_resident_memory_bytes)/
-    console.log(
-      metrics
-        .split('\n')
-        .filter((line) => shown.test(line))
-        .join('\n'),
-    )
+    await join(hub!, shown(place.hub, 'hub'))
+    await deliver(hub!, managed!, shown(place.managed, 'managed'))
   } finally {
-    client.close()
+    hub!.close()
+    managed!.close()
   }
 }
 
-const cluster = (name: string, set: string): ManagedCluster => ({
-  metadata: { name, labels: { [label.clusterSet]: set } },
-  spec: { hubAcceptsClient: false },
-})
+type Kubectl = (...args: string[]) => void
 
-// The story can be told again while the demo runs.
-const exists = (created: Promise<unknown>): Promise<unknown> =>
-  created.catch((error: unknown) => {
-    if (!isAlreadyExists(error)) throw error
-  })
+const join = async (hub: Client, kubectl: Kubectl): Promise<void> => {
+  console.log(`\nThe agent of "${cluster}" has asked to join. Nobody has let it in yet:`)
+  const clusters = hub.of(ManagedCluster)
+  await eventually(() => clusters.get(cluster))
+  kubectl('get', 'managedclusters')
 
-const counted = (client: Client, atLeast: number): Promise<void> =>
-  eventually(async () => {
-    const set = await client.of(ManagedClusterSet).get('production')
-    const selected = Number.parseInt(set.status?.conditions?.[0]?.message ?? '', 10)
-    if (!(selected >= atLeast)) throw new Error(`${selected} clusters are counted, not ${atLeast} yet`)
+  console.log(
+    '\nAn administrator of the hub accepts it and approves its certificate request; the hub makes its access:',
+  )
+  const requests = await eventually(async () => {
+    const { items } = await hub.of(CertificateSigningRequest).list({ labelSelector: `${label.clusterName}=${cluster}` })
+    return items.length > 0 && items
   })
+  for (const { metadata, status } of requests)
+    if (!status?.conditions?.length) kubectl('certificate', 'approve', metadata.name!)
+  kubectl('patch', 'managedcluster', cluster, '--type=merge', '-p', '{"spec":{"hubAcceptsClient":true}}')
+  await eventually(async () => {
+    const seen = await clusters.get(cluster)
+    if (!isTrue(seen, 'ManagedClusterJoined') || !isTrue(seen, 'ManagedClusterConditionAvailable'))
+      throw new Error(`${cluster} has not joined yet`)
+  })
+  kubectl('get', 'managedclusters')
+  kubectl('get', 'rolebindings', '-n', cluster)
+}
+
+const deliver = async (hub: Client, managed: Client, kubectl: Kubectl): Promise<void> => {
+  console.log('\nA ManifestWork in its namespace on the hub brings a ClusterRole to the managed cluster:')
+  const works = hub.of(ManifestWork, cluster)
+  await works.apply(work, { fieldManager: 'demo', force: true })
+  await eventually(async () => {
+    if (!isTrue(await works.get('rbac'), 'Applied')) throw new Error('the work is not applied yet')
+  })
+  kubectl('get', 'clusterrole', role, '-o', 'jsonpath={.rules[0].verbs}{"\\n"}')
+
+  console.log('\nSomebody there gives it more rights; the agent sees it and takes them back:')
+  const before = await managed.of(ClusterRole).get(role)
+  kubectl(
+    'patch',
+    'clusterrole',
+    role,
+    '--type=json',
+    '-p',
+    '[{"op":"add","path":"/rules/0/verbs/-","value":"delete"}]',
+  )
+  await eventually(async () => {
+    const { rules, metadata } = await managed.of(ClusterRole).get(role)
+    if (metadata.resourceVersion === before.metadata.resourceVersion || rules?.[0]?.verbs.includes('delete'))
+      throw new Error('the role is not repaired yet')
+  })
+  kubectl('get', 'clusterrole', role, '-o', 'jsonpath={.rules[0].verbs}{"\\n"}')
+}
+
+const clientOf = async (path: string): Promise<Client> =>
+  clientFor(connectionFrom(await loadKubeconfig({ path, env: {} })), { userAgent: 'lanyard-demo' })
+
+/** Runs kubectl, and shows both what was typed and what it answered. */
+const shown =
+  (kubeconfig: string, context: string): Kubectl =>
+  (...args) => {
+    const quoted = args.map((word) => (/[{}[\]"]/.test(word) ? `'${word}'` : word))
+    console.log(`\n$ kubectl ${quoted.join(' ')}   # ${context}`)
+    const options = { encoding: 'utf8' as const, env: { KUBECONFIG: kubeconfig, HOME: '/nonexistent' } }
+    process.stdout.write(execFileSync(controlPlaneBinary('kubectl'), args, options))
+  }

@@ -1,19 +1,21 @@
 /** `make demo`: starts the demo in the background, shows it at work, and says how to go on. */
 import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { controlPlaneBinary } from '../paths.ts'
-import { demoPlace, runningDemo, type Place, type Ready } from './place.ts'
+import { demoPlace, runningDemo, type Place } from './place.ts'
 import { tell } from './story.ts'
 
 const place = demoPlace()
 if (runningDemo(place)) console.log('the demo runs already')
 else await start(place)
-await tell(place, JSON.parse(readFileSync(place.ready, 'utf8')) as Ready)
+await tell(place)
 console.log(`
 It goes on running. Look around with
-  export KUBECONFIG=${place.kubeconfig} PATH=${controlPlaneBinary('kubectl').replace(/\/kubectl$/, '')}:$PATH
-  kubectl get managedclusters,managedclustersets
+  export PATH=${dirname(controlPlaneBinary('kubectl'))}:$PATH
+  kubectl --kubeconfig ${place.hub} get managedclusters,manifestworks -A
+  kubectl --kubeconfig ${place.managed} get appliedmanifestworks
 and end it with
   make demo-down`)
 
@@ -32,7 +34,7 @@ async function start({ folder, pid, ready, log }: Place): Promise<void> {
     for (const line of lines.slice(shown)) if (!line.startsWith('{')) console.log(`demo: ${line}`)
     shown = lines.length
   }
-  // The file appears when the controllers work; nothing but the file system joins the two processes.
+  // The file appears when all runs; nothing but the file system joins the two processes.
   while (!existsSync(ready)) {
     showProgress()
     if (child.exitCode !== null) {
