@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test, type TestContext } from 'node:test'
 import { eventually, startControlPlane, type ControlPlane } from '../../../testkit/index.ts'
-import { movableClock } from '../../../testkit/movable-clock.ts'
+import { jumpingClock } from '../../../testkit/jumping-clock.ts'
 import {
   agentOf,
   can,
@@ -46,7 +46,7 @@ const itself = (name: string) => ({ group: group.cluster, resource: 'managedclus
 
 /** An accepted cluster with a hub, a clock to move, and its agent's own client. */
 const accepted = async (t: TestContext, name: string, options: TestHubOptions = {}) => {
-  const clock = movableClock()
+  const clock = jumpingClock()
   const driver = plainDriver()
   const hub = await runHub(t, plane, {
     clock,
@@ -136,11 +136,11 @@ test('R1.57 a denied cluster whose works are stuck loses all access when its tim
   await setAccepts(client, 'd2', false)
   await eventually(() => isReadOnly('d2'))
   await eventually(async () => (await condition('d2', Accepted.type))?.reason === 'HubClusterAdminDenied')
-  clock.skip(hour / 2)
+  clock.jump(hour / 2)
   await client.of(ManagedCluster).patch('d2', { merge: { metadata: { annotations: { touched: 'yes' } } } })
   assert.equal(await mayRemoveWorks('d2'), true)
 
-  clock.skip(hour)
+  clock.jump(hour)
   await eventually(async () => !(await mayRemoveWorks('d2')))
   await eventually(() => driver.asked.includes('revoke d2'))
   assert.equal((await client.of(ManifestWork, 'd2').get('stuck')).metadata.deletionTimestamp, undefined)
@@ -250,7 +250,7 @@ test('R1.57 a deleted cluster whose agent is gone is let go when its time is up,
   await eventually(async () => (await condition('x3', Deleting.type))?.reason === 'ResourceRemaining')
   assert.equal(await mayRemoveWorks('x3'), true)
 
-  clock.skip(hour + 1000)
+  clock.jump(hour + 1000)
   await eventually(() => isGone('x3'))
   await eventually(async () => !(await mayRemoveWorks('x3')))
   await eventually(async () => assert.deepEqual(await objectsOf(client, 'x3'), []))
@@ -267,7 +267,7 @@ test('R1.57 a cluster that was denied and whose time is over gets no new access 
   await createWork(client, 'x4', 'w')
   await setAccepts(client, 'x4', false)
   await eventually(async () => (await condition('x4', Accepted.type))?.reason === 'HubClusterAdminDenied')
-  clock.skip(hour + 1000)
+  clock.jump(hour + 1000)
   await eventually(async () => !(await mayRemoveWorks('x4')))
   await client
     .of(ManifestWork, 'x4')
@@ -290,7 +290,7 @@ test('R1.56 with the cleanup of resources off, works are left to people, for at 
   await client.of(ManagedCluster).delete('x5')
   await eventually(async () => (await condition('x5', Deleting.type))?.reason === 'ResourceRemaining')
   assert.equal((await client.of(ManifestWork, 'x5').get('theirs')).metadata.deletionTimestamp, undefined)
-  clock.skip(hour + 1000)
+  clock.jump(hour + 1000)
   await eventually(() => isGone('x5'))
   assert.ok(await client.of(ManifestWork, 'x5').find('theirs'))
   assert.deepEqual(await objectsOf(client, 'x5'), ['Namespace x5'])

@@ -1,15 +1,12 @@
 import { group, type ManagedCluster, type ManagedClusterSetBinding } from '../../api/index.ts'
-import { apiVersionOf } from '../../kube/index.ts'
 import { systemClock, type Clock } from '../../runtime/index.ts'
 import {
+  configurationsOf,
+  guarding,
   mutating,
-  MutatingWebhookConfiguration,
   validating,
-  ValidatingWebhookConfiguration,
-  webhookAt,
   type Route,
   type Validate,
-  type Webhook,
   type WebhookConfiguration,
   type WebhookServerAddress,
 } from '../../runtime/webhook/index.ts'
@@ -51,35 +48,15 @@ const validateBinding =
 
 /** What tells the API server to ask us. Apply these when the server that is named answers: they refuse all writes before. */
 export const registrationWebhookConfigurations = (where: WebhookServerAddress): WebhookConfiguration[] => {
-  const webhook = (name: string, path: string, version: string, resources: string[]): Webhook => ({
-    name: `${name}.${group.cluster}`,
-    clientConfig: webhookAt(where, path),
-    rules: [{ operations: ['CREATE', 'UPDATE'], apiGroups: [group.cluster], apiVersions: [version], resources }],
-    // Without the webhook anybody who may update a cluster could accept it.
-    failurePolicy: 'Fail',
-    matchPolicy: 'Equivalent',
-    sideEffects: 'None',
-    timeoutSeconds: 10,
-    admissionReviewVersions: ['v1'],
+  // Without these anybody who may update a cluster could accept it, and anybody who may bind a set could use it.
+  const clusters = { group: group.cluster, version: 'v1', resources: ['managedclusters'] }
+  const bindings = { group: group.cluster, version: 'v1beta2', resources: ['managedclustersetbindings'] }
+  const { mutateCluster, validateCluster, validateBinding } = webhookPath
+  return configurationsOf('lanyard-registration', {
+    mutating: [guarding(where, { name: 'managedclusters.default', path: mutateCluster, ...clusters })],
+    validating: [
+      guarding(where, { name: 'managedclusters.validate', path: validateCluster, ...clusters }),
+      guarding(where, { name: 'managedclustersetbindings.validate', path: validateBinding, ...bindings }),
+    ],
   })
-  const metadata = { name: 'lanyard-registration' }
-  return [
-    {
-      apiVersion: apiVersionOf(MutatingWebhookConfiguration),
-      kind: MutatingWebhookConfiguration.kind,
-      metadata,
-      webhooks: [webhook('managedclusters.default', webhookPath.mutateCluster, 'v1', ['managedclusters'])],
-    },
-    {
-      apiVersion: apiVersionOf(ValidatingWebhookConfiguration),
-      kind: ValidatingWebhookConfiguration.kind,
-      metadata,
-      webhooks: [
-        webhook('managedclusters.validate', webhookPath.validateCluster, 'v1', ['managedclusters']),
-        webhook('managedclustersetbindings.validate', webhookPath.validateBinding, 'v1beta2', [
-          'managedclustersetbindings',
-        ]),
-      ],
-    },
-  ]
 }

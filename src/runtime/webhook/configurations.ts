@@ -1,4 +1,4 @@
-import { resource, type KubeObject, type LabelSelector } from '../../kube/index.ts'
+import { apiVersionOf, resource, type KubeObject, type LabelSelector } from '../../kube/index.ts'
 
 /** How the API server reaches a webhook: by Service inside the cluster, by URL outside. */
 export interface WebhookClientConfig {
@@ -45,6 +45,42 @@ export const MutatingWebhookConfiguration = resource<WebhookConfiguration>({
   kind: 'MutatingWebhookConfiguration',
   plural: 'mutatingwebhookconfigurations',
 })
+
+/** The API server asks one webhook about creations and updates, and refuses them while it cannot: for what guards access. */
+export const guarding = (
+  where: WebhookServerAddress,
+  of: { name: string; path: string; group: string; version: string; resources: string[] },
+): Webhook => ({
+  name: `${of.name}.${of.group}`,
+  clientConfig: webhookAt(where, of.path),
+  rules: [
+    { operations: ['CREATE', 'UPDATE'], apiGroups: [of.group], apiVersions: [of.version], resources: of.resources },
+  ],
+  failurePolicy: 'Fail',
+  matchPolicy: 'Equivalent',
+  sideEffects: 'None',
+  timeoutSeconds: 10,
+  admissionReviewVersions: ['v1'],
+})
+
+/** The two objects that name the webhooks of one room to the API server. */
+export const configurationsOf = (
+  name: string,
+  { mutating, validating }: { mutating: Webhook[]; validating: Webhook[] },
+): WebhookConfiguration[] => [
+  {
+    apiVersion: apiVersionOf(MutatingWebhookConfiguration),
+    kind: MutatingWebhookConfiguration.kind,
+    metadata: { name },
+    webhooks: mutating,
+  },
+  {
+    apiVersion: apiVersionOf(ValidatingWebhookConfiguration),
+    kind: ValidatingWebhookConfiguration.kind,
+    metadata: { name },
+    webhooks: validating,
+  },
+]
 
 /** Where a webhook server is: the start of its URL, or its Service. */
 export type WebhookServerAddress = { caBundle?: string | undefined } & (

@@ -31,6 +31,8 @@ export {
 export type { AdmissionResponse, Cause, Denial, Warned } from './admission-response.ts'
 export { webhookCertificates, WebhookCertificates, type WebhookCertificatesOptions } from './certificates.ts'
 export {
+  configurationsOf,
+  guarding,
   MutatingWebhookConfiguration,
   ValidatingWebhookConfiguration,
   webhookAt,

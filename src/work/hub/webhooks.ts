@@ -1,18 +1,16 @@
 import { isDeepStrictEqual } from 'node:util'
 import { group, subject, type ManifestWork } from '../../api/index.ts'
-import { apiVersionOf, mayAccess, type Api } from '../../kube/index.ts'
+import { mayAccess, type Api } from '../../kube/index.ts'
 import {
+  configurationsOf,
+  guarding,
   mutating,
-  MutatingWebhookConfiguration,
   validating,
-  ValidatingWebhookConfiguration,
-  webhookAt,
   type Denial,
   type Mutate,
   type Route,
   type UserInfo,
   type Validate,
-  type Webhook,
   type WebhookConfiguration,
   type WebhookServerAddress,
 } from '../../runtime/webhook/index.ts'
@@ -121,32 +119,10 @@ const executorDenial = async (
 
 /** What tells the API server to ask us. Apply these when the server that is named answers: they refuse all writes before. */
 export const workWebhookConfigurations = (where: WebhookServerAddress): WebhookConfiguration[] => {
-  const webhook = (name: string, path: string): Webhook => ({
-    name: `${name}.${group.work}`,
-    clientConfig: webhookAt(where, path),
-    rules: [
-      { operations: ['CREATE', 'UPDATE'], apiGroups: [group.work], apiVersions: ['v1'], resources: ['manifestworks'] },
-    ],
-    // Without the webhook anybody who may write works could have them executed as anybody.
-    failurePolicy: 'Fail',
-    matchPolicy: 'Equivalent',
-    sideEffects: 'None',
-    timeoutSeconds: 10,
-    admissionReviewVersions: ['v1'],
+  // Without these anybody who may write works could have them executed as anybody.
+  const works = { group: group.work, version: 'v1', resources: ['manifestworks'] }
+  return configurationsOf('lanyard-work', {
+    mutating: [guarding(where, { name: 'manifestworks.default', path: webhookPath.mutateWork, ...works })],
+    validating: [guarding(where, { name: 'manifestworks.validate', path: webhookPath.validateWork, ...works })],
   })
-  const metadata = { name: 'lanyard-work' }
-  return [
-    {
-      apiVersion: apiVersionOf(MutatingWebhookConfiguration),
-      kind: MutatingWebhookConfiguration.kind,
-      metadata,
-      webhooks: [webhook('manifestworks.default', webhookPath.mutateWork)],
-    },
-    {
-      apiVersion: apiVersionOf(ValidatingWebhookConfiguration),
-      kind: ValidatingWebhookConfiguration.kind,
-      metadata,
-      webhooks: [webhook('manifestworks.validate', webhookPath.validateWork)],
-    },
-  ]
 }
