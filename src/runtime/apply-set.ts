@@ -42,9 +42,9 @@ export const applySet = async (
   desired: readonly KubeObject[],
   options: ApplySetOptions & { obsolete?: readonly KubeObject[] | undefined },
 ): Promise<Map<string, Change>> => {
-  const changes = new Map<string, Change>()
+  const changes = new Map<KubeObject, Change>()
   const note = (object: KubeObject, change: Change | undefined): void => {
-    if (change) changes.set(`${object.kind} ${keyOf(object)}`, change)
+    if (change) changes.set(object, change)
   }
   const wanted = new Set(desired.map(identity))
   const obsolete = (options.obsolete ?? []).filter((object) => !wanted.has(identity(object)))
@@ -52,7 +52,13 @@ export const applySet = async (
     ...desired.map((object) => async () => note(object, await applyOne(object, options))),
     ...obsolete.map((object) => async () => note(object, await deleteOne(object, options))),
   ])
-  return changes
+  // In the order that was asked for, whatever finished first.
+  return new Map(
+    [...desired, ...obsolete].flatMap((object) => {
+      const change = changes.get(object)
+      return change ? [[`${object.kind} ${keyOf(object)}`, change] as const] : []
+    }),
+  )
 }
 
 const identity = (object: KubeObject): string => `${object.apiVersion} ${object.kind} ${keyOf(object)}`
