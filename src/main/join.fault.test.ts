@@ -42,18 +42,20 @@ const patience = { timeoutMs: 90_000 }
 const agentNamespace = 'open-cluster-management-agent'
 
 /** Kills one of the processes now and then, and now and then an API server under them, until the story is over. */
-const harm = async (random: Random, victims: LanyardProcess[], over: AbortSignal): Promise<number> => {
-  let kills = 0
+const harm = async (random: Random, victims: LanyardProcess[], over: AbortSignal): Promise<Record<string, number>> => {
+  const kills: Record<string, number> = {}
+  const count = (name: string): void => void (kills[name] = (kills[name] ?? 0) + 1)
   while (!over.aborted) {
     await pause(300 + random.below(2500), undefined, { signal: over }).catch(() => {})
     if (over.aborted) break
-    kills++
     if (random.below(8) === 0) {
       const { apiServer } = random.pick([hubPlane, managed])
+      count('API servers')
       await apiServer.kill()
       await apiServer.start()
     } else {
       const { process } = random.pick(victims)
+      count(process.name.replace(/-.*/, ''))
       await process.kill()
       await pause(random.below(500))
       process.spawn()
@@ -139,7 +141,7 @@ test('R1.50 R1.51 R1.52 R1.57 killed at random during join, rotation, work and d
     await eventually(() => admin.of(ManagedCluster).delete(cluster), patience)
     await gone(cluster)
     over.abort()
-    t.diagnostic(`round ${round}: ${await harmed} kills; at most ${requests.most()} open request`)
+    t.diagnostic(`round ${round}: kills ${JSON.stringify(await harmed)}; at most ${requests.most()} open request`)
     assert.ok(requests.most() <= 1, `${requests.most()} requests were open at once`)
     await agent.process.kill()
     if (!hub.process.running) hub.process.spawn()
