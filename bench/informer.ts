@@ -2,13 +2,13 @@ import { startControlPlane } from '../testkit/index.ts'
 import { programFlags } from './built-program.ts'
 import { startChild, type Child } from './child-process.ts'
 import { createFleet } from './fleet.ts'
-import { compare, inTurn, progress, type Bench, type Figures } from './measure.ts'
+import { compare, inTurn, medians, progress, rounded, type Bench, type Figures } from './measure.ts'
 
 const objects = 5000
 const writes = 1500
 const rounds = 3
 const versus = '@kubernetes/client-node'
-const sides = ['lanyard', 'client-node'] as const
+const sides = ['lanyard', 'client-node', 'bare'] as const
 
 /** What one informer reported in one round. */
 interface Round {
@@ -36,14 +36,15 @@ export const informer: Bench = async (print) => {
   }
 
   const emptyHeap: Record<string, number> = {}
-  for (const side of sides) emptyHeap[side] = (await reported(`heap-${side}.ts`))['heapMB']!
+  for (const side of ['lanyard', 'client-node'] as const)
+    emptyHeap[side] = (await reported(`heap-${side}.ts`))['heapMB']!
 
   const begin = async (side: (typeof sides)[number], round: string) => {
     const one = child(`informer-${side}.ts`, round)
     const start = await one.report()
     if (start['objects'] !== objects) throw new Error(`${side} holds ${start['objects']} of ${objects} objects`)
     const { rssMB, heapMB } = (await one.ask()) as { rssMB: number; heapMB: number }
-    const memory = { rssMB, heapMB, heapPerObjectKB: ((heapMB - emptyHeap[side]!) * 1024) / objects }
+    const memory = { rssMB, heapMB, heapPerObjectKB: ((heapMB - (emptyHeap[side] ?? 0)) * 1024) / objects }
     return { child: one, start: omit(start, 'objects'), memory }
   }
   const finish = async (begun: Awaited<ReturnType<typeof begin>>): Promise<Round> => {
@@ -55,28 +56,32 @@ export const informer: Bench = async (print) => {
 
   const ours: Round[] = []
   const baseline: Round[] = []
+  const bare: Round[] = []
   for (let index = 0; index < rounds; index++) {
     const round = `r${index}`
-    progress(`informer: round ${index + 1} of ${rounds}: filling both caches`)
+    progress(`informer: round ${index + 1} of ${rounds}: filling the caches`)
     const begun = await inTurn(
       index,
       () => begin('lanyard', round),
       () => begin('client-node', round),
     )
-    // Both watch the same changes at the same time: the same batches, the same neighbours on the machine.
-    await Promise.all([begun.ours.child.ask(), begun.baseline.child.ask()])
+    const least = await begin('bare', round)
+    // All watch the same changes at the same time: the same batches, the same neighbours on the machine.
+    await Promise.all([begun.ours.child.ask(), begun.baseline.child.ask(), least.child.ask()])
     progress(`informer: round ${index + 1} of ${rounds}: ${writes} changes`)
-    const results = Promise.all([finish(begun.ours), finish(begun.baseline)])
-    const [[mine, theirs]] = await Promise.all([results, reported('writer.ts', round)])
+    const results = Promise.all([finish(begun.ours), finish(begun.baseline), finish(least)])
+    const [[mine, theirs, floor]] = await Promise.all([results, reported('writer.ts', round)])
     ours.push(mine)
     baseline.push(theirs)
+    bare.push(floor)
   }
 
   const line = (part: keyof Round, about: object, atMost: Record<string, number>): void =>
     print(
       compare({
         bench: `informer.${part}`,
-        about: { objects, ...about },
+        // Beside it what a bare Node process needs, so that everybody sees how much of it is ours.
+        about: { objects, ...about, bareNode: rounded(medians(bare.map((round) => round[part]))) },
         ours: ours.map((round) => round[part]),
         baseline: baseline.map((round) => round[part]),
         versus,

@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream'
 import type { CallOptions, Client } from './client.ts'
 import { ApiError, ConnectionError, type FailedRequest, type StatusBody } from './errors.ts'
+import { withoutManagedFields } from './managed-fields.ts'
 import type { KubeObject } from './objects.ts'
 
 export interface WatchOptions extends CallOptions {
@@ -98,7 +99,7 @@ const parseLines = <T extends KubeObject>(
 const parseEvent = (line: string, request: FailedRequest): WatchEvent<KubeObject> | ApiError | ConnectionError => {
   let event: { type?: unknown; object?: { metadata?: unknown } | null } | null
   try {
-    event = JSON.parse(line) as typeof event
+    event = JSON.parse(withoutManagedFields(line)) as typeof event
   } catch (cause) {
     return cut(request, 'the watch sent something that is not JSON', cause)
   }
