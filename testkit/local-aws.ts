@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { Component } from './component.ts'
 import { keptFolder, removeKeptFolder } from './keeper.ts'
 import { localAwsBinary } from './paths.ts'
@@ -14,12 +16,13 @@ export interface LocalAws {
   stop: () => Promise<void>
 }
 
-/** Starts the local AWS (ministack) with nothing in it. */
-export const startLocalAws = (): Promise<LocalAws> =>
+/** Starts the local AWS (ministack) with nothing in it, or with the state of services as it keeps it itself, by their names. */
+export const startLocalAws = (state: Record<string, string> = {}): Promise<LocalAws> =>
   withFreePorts(async () => {
     const port = await freePort()
     const folder = keptFolder('aws')
     const health = plainProbe({ host: '127.0.0.1', port })
+    for (const [service, kept] of Object.entries(state)) writeFileSync(join(folder, `${service}.json`), kept)
     const server = new Component({
       binary: localAwsBinary('ministack'),
       args: [],
@@ -31,6 +34,7 @@ export const startLocalAws = (): Promise<LocalAws> =>
         SERVICES: 'iam,sts,eks,ec2,elbv2',
         LOG_LEVEL: 'WARNING',
         STATE_DIR: folder,
+        PERSIST_STATE: Object.keys(state).length ? '1' : '0',
         TMPDIR: folder, // where it notes its pid
         AWS_EC2_METADATA_DISABLED: 'true', // it carries an AWS SDK, and that must not look for credentials
         PYTHONDONTWRITEBYTECODE: '1',
