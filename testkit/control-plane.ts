@@ -12,6 +12,7 @@ import {
   controllerManagerFlags,
   etcdFlags,
   filesIn,
+  writeEgressConfiguration,
   type Files,
   type Flags,
 } from './flags.ts'
@@ -73,6 +74,7 @@ export class ControlPlane {
   readonly #options: ControlPlaneOptions
   readonly #probe: Probe
   readonly #clients: Client[] = []
+  readonly #guests: Component[] = []
   #kubeconfigs = 0
 
   constructor(options: ControlPlaneOptions, ports: { apiServer: number; controllerManager: number }) {
@@ -89,6 +91,7 @@ export class ControlPlane {
     this.kubeconfig = writeKubeconfig(files.adminKubeconfig, { server: this.server, ca: this.ca, client: admin })
     writeKubeconfig(files.controllerManagerKubeconfig, { server: this.server, ca: this.ca, client: manager })
     writeAuditPolicy(files.auditPolicy)
+    writeEgressConfiguration(files)
 
     const etcdProbe = plainProbe({ socketPath: files.etcdSocket })
     const managerProbe = secureProbe(ports.controllerManager, this.ca, admin)
@@ -121,9 +124,15 @@ export class ControlPlane {
     if (this.#options.controllerManager ?? true) await this.controllerManager.start()
   }
 
+  /** A program that runs against this control plane ends with it. */
+  takeAlong(guest: Component): void {
+    this.#guests.push(guest)
+  }
+
   /** Ends everything at once and removes the folder. */
   async stop(): Promise<void> {
     for (const client of this.#clients) client.close()
+    await Promise.all(this.#guests.map((guest) => guest.kill()))
     await Promise.all([this.controllerManager.kill(), this.apiServer.kill(), this.etcd.kill()])
     removeKeptFolder(this.folder)
   }
@@ -150,6 +159,11 @@ export class ControlPlane {
   /** Where its authority is, for programs that make many certificates themselves. */
   get authorityFiles(): { cert: string; key: string } {
     return { cert: this.#files.ca, key: this.#files.caKey }
+  }
+
+  /** Where the API server looks for the cluster's network: Services and pods; see runner/network.ts. */
+  get egressSocket(): string {
+    return this.#files.egressSocket
   }
 
   /** A client certificate and its key. */

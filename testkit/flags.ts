@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** Flags of a program, without their dashes: a list repeats a flag, `undefined` leaves out a default. */
@@ -26,6 +27,9 @@ export const filesIn = (folder: string) => ({
   adminKubeconfig: join(folder, 'admin.kubeconfig'),
   auditPolicy: join(folder, 'audit-policy.json'),
   auditLog: join(folder, 'audit.log'),
+  egressConfiguration: join(folder, 'egress.json'),
+  // where a runner, if there is one, is the network of the cluster
+  egressSocket: join(folder, 'egress.sock'),
 })
 
 /** The files of a control plane. */
@@ -74,6 +78,7 @@ export const apiServerFlags = (files: Files, settings: ApiServerSettings): Flags
   'service-account-signing-key-file': files.serviceAccountKey,
   'service-cluster-ip-range': '10.0.0.0/24',
   'allow-privileged': 'true',
+  'egress-selector-config-file': files.egressConfiguration,
   profiling: 'false',
   'shutdown-delay-duration': '0s',
   'shutdown-watch-termination-grace-period': '1s', // else open watches hold up its end for a minute
@@ -85,6 +90,20 @@ export const apiServerFlags = (files: Files, settings: ApiServerSettings): Flags
   }),
   ...settings.extra,
 })
+
+/**
+ * Connections to Services, pods and nodes go through a socket, where a runner listens (runner/network.ts). Without one they
+ * fail at once, which is better than packets to addresses that nobody has. Webhooks by URL are not concerned.
+ */
+export const writeEgressConfiguration = (files: Files): void => {
+  const connection = { proxyProtocol: 'HTTPConnect', transport: { uds: { udsName: files.egressSocket } } }
+  const configuration = {
+    apiVersion: 'apiserver.k8s.io/v1beta1',
+    kind: 'EgressSelectorConfiguration',
+    egressSelections: [{ name: 'cluster', connection }],
+  }
+  writeFileSync(files.egressConfiguration, JSON.stringify(configuration))
+}
 
 /** The common name by which the API server knows the fault proxy. */
 export const frontProxyName = 'front-proxy-client'

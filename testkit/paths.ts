@@ -28,6 +28,13 @@ export const localAwsBinary = (name: string): string => {
   return executable([join(cache(), `local-aws-${version}`, 'bin', name)], 'run: make setup')
 }
 
+/** The path of the EKS authenticator; its version is the one that its go.mod asks for. */
+export const authenticatorBinary = (): string => {
+  const name = 'aws-iam-authenticator'
+  const version = new RegExp(`/${name} v([0-9.]+)`).exec(tool(`${name}/go.mod`).toString())?.[1]
+  return executable([join(cache(), `${name}-${version}`, name)], 'run: make setup')
+}
+
 /** What programs of the testkit inherit: the path to find others with, and nothing that could change how they behave. */
 export const plainEnvironment = (): Record<string, string> => ({ PATH: env['PATH'] ?? '', HOME: homedir() })
 

@@ -32,6 +32,13 @@ test('R0.5 a pod finds server, CA, token and namespace where the kubelet put the
   assert.deepEqual(await credentials(), { ca: authority.cert, token: 'abc' })
 })
 
+test('R0.5 a process that shares its file system with other pods is told where its files are', async (t) => {
+  const folder = await mounted(t, { token: 'own', namespace: 'ns' })
+  const found = await inCluster({ env: { ...env, KUBERNETES_SERVICE_ACCOUNT_FOLDER: folder } })
+  assert.equal(found.namespace, 'ns')
+  assert.deepEqual(await found.credentials(), { token: 'own' })
+})
+
 test('R0.7 a pod uses its next token', async (t) => {
   const folder = await mounted(t, { token: 'one', 'ca.crt': authority.cert })
   const { credentials } = await inCluster({ env, folder })

@@ -8,15 +8,19 @@ import { proxyFor } from './proxy.ts'
 
 export interface InClusterOptions {
   env: Environment
-  /** Where the service account's token, CA and namespace are mounted. */
+  /** Where the service account's token, CA and namespace are mounted; KUBERNETES_SERVICE_ACCOUNT_FOLDER can tell as well. */
   folder?: string | undefined
   now?: (() => number) | undefined
   onWarning?: ((warning: KubeconfigError) => void) | undefined
 }
 
+const usualFolder = '/var/run/secrets/kubernetes.io/serviceaccount'
+
 /** The API server of the cluster this pod runs in, as the pod's service account. */
 export const inCluster = async (options: InClusterOptions): Promise<Connection> => {
-  const { env, folder = '/var/run/secrets/kubernetes.io/serviceaccount' } = options
+  const { env } = options
+  // For processes that share a file system, each with the mounts of a pod of its own (testkit/runner).
+  const folder = options.folder ?? env['KUBERNETES_SERVICE_ACCOUNT_FOLDER'] ?? usualFolder
   const source = 'in-cluster'
   const host = env['KUBERNETES_SERVICE_HOST']
   const port = env['KUBERNETES_SERVICE_PORT']
