@@ -1,8 +1,8 @@
 import { conditions } from './conditions.ts'
-import { defineKind, type ObjectOf } from './kind.ts'
+import { ageColumn, conditionColumn, defineKind, type ObjectOf } from './kind.ts'
 import { labelSelector } from './label-selector.ts'
-import { group } from './names.ts'
-import { array, boolean, object, string } from './schema.ts'
+import { conditionType, group } from './names.ts'
+import { array, boolean, object, string, time } from './schema.ts'
 
 const strings = (description: string) => array(description, string())
 
@@ -105,25 +105,45 @@ const resourceStatus = (description: string) =>
     }),
   )
 
+/** Roles, bindings and references; a ClusterSetPermission holds the same for each cluster of its set. */
+export const permissionSpec = (description: string) =>
+  object(description, {
+    'validate?': boolean('Report whether the roles that bindings name exist on the managed cluster.'),
+    'clusterRole?': object('A ClusterRole.', { rules }),
+    'clusterRoleBinding?': clusterRoleBinding('A ClusterRoleBinding.'),
+    'clusterRoleBindings?': array(
+      'Several; clusterRoleBinding is then not looked at.',
+      clusterRoleBinding('One of them.'),
+      {
+        maxItems: 256,
+      },
+    ),
+    'roles?': array('Roles.', role, { maxItems: 256 }),
+    'roleBindings?': array('RoleBindings.', roleBinding, { maxItems: 256 }),
+    'roleRefs?': array('Roles of the hub to copy.', roleRef, { maxItems: 256 }),
+  })
+
+/** Under whose authority it is delivered. Only who may approve can write it: see docs/spec/clusterpermission.md. */
+export const authorization = object('Under whose authority it is delivered.', {
+  wanted: string('A fingerprint of what it gives now: the spec, and the rules of the roles that it copies.', {
+    maxLength: 64,
+  }),
+  'granted?': string('The fingerprint that is granted; nothing is delivered while it is another one.', {
+    maxLength: 64,
+  }),
+  'by?': string('Who granted it.', { maxLength: 1024 }),
+  'how?': string('The author may give these rights, somebody approved them, or nobody is asked on this hub.', {
+    enum: ['Author', 'Approval', 'Unchecked'],
+  }),
+  'time?': time('When.'),
+})
+
 const schema = () =>
   object('RBAC for the managed cluster that owns the namespace.', {
-    'spec?': object('Roles and bindings; they get the name of the ClusterPermission.', {
-      'validate?': boolean('Report whether the roles that bindings name exist on the managed cluster.'),
-      'clusterRole?': object('A ClusterRole.', { rules }),
-      'clusterRoleBinding?': clusterRoleBinding('A ClusterRoleBinding.'),
-      'clusterRoleBindings?': array(
-        'Several; clusterRoleBinding is then not looked at.',
-        clusterRoleBinding('One of them.'),
-        {
-          maxItems: 256,
-        },
-      ),
-      'roles?': array('Roles.', role, { maxItems: 256 }),
-      'roleBindings?': array('RoleBindings.', roleBinding, { maxItems: 256 }),
-      'roleRefs?': array('Roles of the hub to copy.', roleRef, { maxItems: 256 }),
-    }),
+    'spec?': permissionSpec('Roles and bindings; they get the name of the ClusterPermission.'),
     'status?': object('What the hub reports.', {
       'conditions?': conditions('Whether the RBAC has arrived and whom it is for exists.'),
+      'authorization?': authorization,
       'resourceStatus?': object('Object by object.', {
         'clusterRoles?': resourceStatus('ClusterRoles.'),
         'clusterRoleBindings?': resourceStatus('ClusterRoleBindings.'),
@@ -133,6 +153,16 @@ const schema = () =>
     }),
   })
 
+const { validation, authorized, workApplied } = conditionType.clusterPermission
+
+/** What `kubectl get` shows of permissions. */
+export const permissionColumns = [
+  conditionColumn('Valid', validation),
+  conditionColumn('Authorized', authorized),
+  conditionColumn('Applied', workApplied),
+  ageColumn,
+]
+
 /** RBAC for one managed cluster. */
 export const ClusterPermission = defineKind({
   group: group.rbac,
@@ -140,8 +170,11 @@ export const ClusterPermission = defineKind({
   plural: 'clusterpermissions',
   scope: 'Namespaced',
   stored: 'v1alpha1',
-  versions: { v1alpha1: { schema } },
+  versions: { v1alpha1: { schema, columns: permissionColumns } },
 })
 
 /** A ClusterPermission as it is on the hub. */
 export type ClusterPermission = ObjectOf<typeof ClusterPermission>
+
+/** The roles and bindings of a ClusterPermission. */
+export type PermissionSpec = NonNullable<ClusterPermission['spec']>
