@@ -1,0 +1,2 @@
+export { keepHubs } from './controller.ts'
+export { hubGates } from './spec.ts'

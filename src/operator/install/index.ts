@@ -1,0 +1,5 @@
+export { agentRoles, managedCrds, managedInstall } from './managed.ts'
+export { awsAuthNamespace, hubBindings, hubCrds, hubInstall, sharedRoles } from './hub.ts'
+export { webhookConfigurations } from './hub-rules.ts'
+export { imageOf, ownVersion, type InstallOptions, type ManagedInstallOptions } from './options.ts'
+export { hubRemoval, managedRemoval, type Named } from './removal.ts'

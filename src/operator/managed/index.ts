@@ -1,0 +1,1 @@
+export { keepAgents } from './controller.ts'
