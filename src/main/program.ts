@@ -82,3 +82,28 @@ export const connectionTo = async (
 /** A client whose requests are counted. */
 export const countedClient = (connection: Connection, userAgent: string, metrics: Metrics): Client =>
   clientFor(connection, { userAgent, onAnswer: clientMetrics(metrics) })
+
+/** Which clusters an agent is for: the one it manages, and the one where it runs. */
+export const whereFlags = {
+  kubeconfig: {
+    help: 'The managed cluster; without it the one that this process runs in',
+    default: '',
+    aliases: ['spoke-kubeconfig'],
+  },
+  context: { help: 'A context of the kubeconfig', default: '' },
+  hosted: { help: 'Run in another cluster than the managed one, with the secrets of the agent', default: false },
+  namespace: { help: "The agent's own namespace; that of the pod, unless told", default: '' },
+} as const satisfies Flags
+
+/** Clients for both clusters of an agent, which are one unless it is hosted, and its namespace. */
+export const clustersOf = async (
+  flags: ValuesOf<typeof whereFlags>,
+  env: NodeJS.ProcessEnv,
+  { userAgent, metrics }: { userAgent: string; metrics: Metrics },
+): Promise<{ local: Client; home: Client; namespace: string }> => {
+  const managed = await connectionTo(flags, env)
+  const own = flags.hosted ? await connectionTo({ kubeconfig: '' }, env) : managed
+  const local = countedClient(managed, userAgent, metrics)
+  const home = flags.hosted ? countedClient(own, userAgent, metrics) : local
+  return { local, home, namespace: flags.namespace || own.namespace || 'open-cluster-management-agent' }
+}
