@@ -1,0 +1,124 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { AddOnTemplate, annotation, ManagedCluster, ManagedClusterAddOn } from '../src/api/index.ts'
+import { Namespace, type Client } from '../src/kube/index.ts'
+import { inParallel, isTrue } from '../src/runtime/index.ts'
+import { eventually, startControlPlane, startHub } from '../testkit/index.ts'
+import { builtProgram } from './built-program.ts'
+import { startChild } from './child-process.ts'
+import { metricOf, requestsOf } from './hub-figures.ts'
+import { progress, rounded, type Bench, type Line } from './measure.ts'
+
+type Driver = 'token' | 'csr'
+
+const idleSeconds = 60
+/**
+ * Declare driver and subject, request the credential, keep it, and say so. With csr the private key is kept before the hub
+ * hears of it as well: see docs/benchmarks.md.
+ */
+const mostAgentWrites = { token: 4, csr: 5 }
+
+/** Credentials for many add-ons of one cluster, and for some on each of many clusters: by token and by certificate. */
+export const addons: Bench = async (print) => {
+  for (const driver of ['token', 'csr'] as const)
+    for (const [clusters, each] of [
+      [1, 100],
+      [100, 10],
+    ] as const)
+      print(await measure(driver, clusters, each))
+}
+
+const measure = async (driver: Driver, clusterCount: number, each: number): Promise<Line> => {
+  const name = `addons.${driver}.${clusterCount}x${each}`
+  const program = builtProgram()
+  progress(`${name}: starting a control plane and a hub`)
+  await using plane = await startControlPlane({ audit: false })
+  const hub = await startHub(plane, { program, args: ['--no-webhooks', '--no-leader-elect'] })
+  const admin = plane.client()
+  const clusters = Array.from({ length: clusterCount }, (_, i) => `cluster-${i}`)
+  const addOns = Array.from({ length: each }, (_, i) => `addon-${i}`)
+  await prepare(admin, clusters, addOns)
+  const agents = startChild('addon-agents.ts', {
+    server: plane.server,
+    authorityFiles: plane.authorityFiles,
+    clusters,
+    driver,
+  })
+  await agents.report()
+  await pause(5000) // every agent follows its add-ons
+
+  progress(`${name}: enabling ${clusterCount * each} add-ons`)
+  const before = { hub: await requestsOf(hub), agents: await agents.ask() }
+  const started = performance.now()
+  await inParallel(
+    32,
+    clusters.flatMap((cluster) => addOns.map((addOn) => () => enable(admin, cluster, addOn))),
+  )
+  const enabledMs = performance.now() - started
+  const type = driver === 'token' ? 'AddonTokenRefreshed' : 'ClusterCertificateRotated'
+  await eventually(
+    async () => {
+      const { items } = await admin.of(ManagedClusterAddOn).list({ resourceVersion: '0', limit: 0 })
+      const left = items.filter((one) => !isTrue(one, type)).length
+      if (left)
+        throw new Error(
+          `${left} add-ons have no credential yet: ${JSON.stringify(items.find((one) => !isTrue(one, type))?.status)}`,
+        )
+    },
+    { timeoutMs: 600_000 },
+  )
+  const allMs = performance.now() - started
+  await pause(10_000) // the last reports
+  const after = { hub: await requestsOf(hub), agents: await agents.ask() }
+  progress(`${name}: idle for ${idleSeconds} s`)
+  await pause(idleSeconds * 1000)
+  const idle = { hub: await requestsOf(hub), agents: await agents.ask() }
+  const total = clusterCount * each
+  const figures = rounded({
+    allCredentialsMs: allMs,
+    enabledMs,
+    agentWritesPerAddOn: (after.agents['writes']! - before.agents['writes']!) / total,
+    agentPutOffPerAddOn: (after.agents['putOff']! - before.agents['putOff']!) / total,
+    hubWritesPerAddOn: (after.hub.writes - before.hub.writes) / total,
+    agentIdleRequests: idle.agents['requests']! - after.agents['requests']!,
+    hubIdleRequests: idle.hub.all - after.hub.all,
+    hubRssMB: (await metricOf(hub, 'process_resident_memory_bytes')) / 2 ** 20,
+    agentsRssMB: idle.agents['rssMB']!,
+  })
+  await agents.end()
+  return {
+    bench: name,
+    clusters: clusterCount,
+    addOns: total,
+    ...figures,
+    target: `agentWritesPerAddOn at most ${mostAgentWrites[driver]}; no idle request but of watches`,
+    ok: figures['agentWritesPerAddOn']! <= mostAgentWrites[driver] && figures['agentIdleRequests']! <= 5 * clusterCount,
+  }
+}
+
+const prepare = async (admin: Client, clusters: string[], addOns: string[]): Promise<void> => {
+  await inParallel(16, [
+    ...addOns.map((addonName) => async () => {
+      const spec = { addonName, agentSpec: {}, registration: [{ type: 'KubeClient' as const }] }
+      await admin.of(AddOnTemplate).create({ metadata: { name: addonName }, spec })
+    }),
+    ...clusters.map((name) => async () => {
+      await admin.of(ManagedCluster).create({ metadata: { name }, spec: { hubAcceptsClient: true } })
+      await admin.of(Namespace).create({ metadata: { name: `install-${name}` } })
+    }),
+  ])
+  await eventually(
+    async () => {
+      const { items } = await admin.of(ManagedCluster).list({ resourceVersion: '0' })
+      return items.every((one) => isTrue(one, 'HubAcceptedManagedCluster')) && items.length === clusters.length
+    },
+    { timeoutMs: 300_000 },
+  )
+}
+
+const enable = async (admin: Client, cluster: string, addOn: string): Promise<void> => {
+  const group = AddOnTemplate.group
+  await admin.of(ManagedClusterAddOn, cluster).create({
+    metadata: { name: addOn, namespace: cluster, annotations: { [annotation.installNamespace]: `install-${cluster}` } },
+    spec: { configs: [{ group, resource: AddOnTemplate.plural, name: addOn }] },
+  })
+}
