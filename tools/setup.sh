@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Gets what the project needs, once, into a cache outside the checkout: Node, npm packages, the Kubernetes control plane, the
-# local AWS. Without arguments everything; else the named parts. What is there already costs nothing.
+# local AWS and its EKS authenticator. Without arguments everything; else the named parts. What is there already costs nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 cache=${LANYARD_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/lanyard}
 node_version=$(cat .node-version)
 kube_version=$(cat tools/control-plane/version)
+authenticator_version=$(sed -n 's|.*sigs.k8s.io/aws-iam-authenticator v\([0-9.]*\).*|\1|p' tools/aws-iam-authenticator/go.mod)
 mkdir -p "$cache"
 
 say() { printf 'setup: %s\n' "$*" >&2; }
@@ -55,6 +56,15 @@ get_control_plane() {
   say "Kubernetes $kube_version is built"
 }
 
+get_authenticator() {
+  need go "install Go 1.26 or newer"
+  say "aws-iam-authenticator $authenticator_version: building with Go (about 3 minutes on 2 cores, once)"
+  (
+    cd tools/aws-iam-authenticator
+    GOFLAGS='' GOBIN='' go build -trimpath -buildvcs=false -ldflags '-s -w' -o "$1/" sigs.k8s.io/aws-iam-authenticator/cmd/aws-iam-authenticator
+  ) || fail "the build failed: see above; check Go's version (go version) and that its module proxy is reached"
+}
+
 # In its final place at once: a Python environment knows its own path. The marker says that it is complete.
 local_aws() {
   local folder=$1
@@ -80,13 +90,14 @@ packages() {
 
 # The tests ask it whether our certificates are good.
 [ $# -gt 0 ] || need openssl "install it (Debian: apt-get install openssl)"
-parts=${*:-node packages control-plane local-aws}
+parts=${*:-node packages control-plane local-aws authenticator}
 for part in $parts; do
   case $part in
     node) into "$cache/node-$node_version" get_node ;;
     packages) PATH="$cache/node-$node_version/bin:$PATH" packages ;;
     control-plane) [ -n "${KUBEBUILDER_ASSETS:-}" ] || into "$cache/control-plane-$kube_version" get_control_plane ;;
     local-aws) local_aws "$cache/local-aws-$(sha256sum tools/local-aws/requirements.txt | cut -c1-12)" ;;
-    *) fail "there is no part $part; there are node, packages, control-plane and local-aws" ;;
+    authenticator) into "$cache/aws-iam-authenticator-$authenticator_version" get_authenticator ;;
+    *) fail "there is no part $part; there are node, packages, control-plane, local-aws and authenticator" ;;
   esac
 done

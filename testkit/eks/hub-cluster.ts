@@ -1,0 +1,57 @@
+import { randomBytes } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { eksClusterArn, type EksCluster } from '../../src/aws/index.ts'
+
+/** An EKS cluster as the local AWS keeps it, with the secret of its token review, which it tells nobody. */
+export interface KnownCluster {
+  /** For `startLocalAws`. */
+  state: Record<string, string>
+  /** Where tokens are reviewed by access entries, below the endpoint of the local AWS. */
+  reviewPath: string
+}
+
+/** The version of the format in which the local AWS keeps EKS. */
+const format = 3
+
+/** The clusters that the local AWS knows from its start. Through its API it would start a container for each. */
+export const knownCluster = (cluster: EksCluster, authenticationMode: string): KnownCluster => {
+  const { account, region, name } = cluster
+  const secret = randomBytes(24).toString('base64url')
+  const kept = {
+    name,
+    arn: eksClusterArn(cluster),
+    status: 'ACTIVE',
+    version: '1.36',
+    endpoint: 'https://127.0.0.1',
+    certificateAuthority: { data: '' },
+    accessConfig: { authenticationMode },
+    identity: { oidc: { issuer: issuerOf(cluster) } },
+    tags: {},
+    _auth_token: secret,
+  }
+  const clusters = { __account_region_scoped__: true, data: { [`${account}\0${region}\0'${name}'`]: kept } }
+  return {
+    state: { eks: JSON.stringify({ __ministack_format__: format, payload: { clusters } }) },
+    reviewPath: `/_ministack/eks-auth/${account}/${region}/${name}/${secret}`,
+  }
+}
+
+/** The issuer of a cluster's service-account tokens. */
+export const issuerOf = ({ region, account, name }: EksCluster): string =>
+  `https://oidc.eks.${region}.amazonaws.com/id/${account}-${name}`
+
+/** The kubeconfig of a token webhook at a plain URL on loopback; answers its path. */
+export const writeReviewConfig = (folder: string, server: string): string => {
+  const path = join(folder, 'token-review.kubeconfig')
+  const config = {
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ name: 'review', cluster: { server } }],
+    users: [{ name: 'review', user: {} }],
+    contexts: [{ name: 'review', context: { cluster: 'review', user: 'review' } }],
+    'current-context': 'review',
+  }
+  writeFileSync(path, JSON.stringify(config))
+  return path
+}

@@ -1,0 +1,207 @@
+/**
+ * EKS on this machine: a local AWS with as many accounts as are named, and a hub whose API server takes AWS's tokens. Either the
+ * real aws-iam-authenticator checks them by `aws-auth`, or the local AWS itself by access entries.
+ *
+ *     const eks = await startLocalEks({ access: 'aws-auth' })
+ *     await startHub(eks.hub, { args: eks.hubArgs, env: await eks.hubEnvironment() })
+ *     const managed = await eks.managed('m1', { account: '222222222222', plane })
+ *     await startAgent(plane, 'c1', { args: managed.args, env: await managed.environment() })
+ */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import {
+  awsClient,
+  eksClusterArn,
+  hubPrerequisite,
+  managedPrerequisite,
+  type AwsClient,
+  type ClusterPair,
+  type EksCluster,
+  type RequiredRole,
+} from '../../src/aws/index.ts'
+import { Namespace, ServiceAccount } from '../../src/kube/index.ts'
+import { awsAccount, type AwsAccount } from '../aws-account.ts'
+import type { Component } from '../component.ts'
+import { startControlPlane, type ControlPlane, type ControlPlaneOptions } from '../control-plane.ts'
+import { keptFolder, removeKeptFolder } from '../keeper.ts'
+import { startLocalAws } from '../local-aws.ts'
+import { prepareAuthenticator } from './authenticator.ts'
+import { startConnectProxy, type ConnectProxy } from './connect-proxy.ts'
+import { issuerOf, knownCluster, writeReviewConfig } from './hub-cluster.ts'
+import { startWebIdentityFront } from './web-identity.ts'
+
+export { issuerOf } from './hub-cluster.ts'
+export { startConnectProxy, type ConnectProxy } from './connect-proxy.ts'
+
+export type Partition = 'aws' | 'aws-cn' | 'aws-us-gov'
+
+export interface LocalEksOptions {
+  /** How the hub maps IAM roles to groups. */
+  access: 'aws-auth' | 'access-entries'
+  partition?: Partition | undefined
+  plane?: ControlPlaneOptions | undefined
+  /** What the creator role is given beside the specification's rights; what `access` needs unless said. */
+  creator?: { accessEntries?: boolean; tags?: boolean } | undefined
+}
+
+/** A managed cluster in an account of its own or of others. */
+export interface ManagedEks {
+  arn: string
+  pair: ClusterPair
+  /** Flags of its agent. */
+  args: string[]
+  /** What EKS gives its agent: the role of its service account, and a token that proves it. */
+  environment: (endpoint?: string) => Promise<Record<string, string>>
+}
+
+export interface LocalEks {
+  /** Where AWS is. */
+  endpoint: string
+  client: AwsClient
+  /** For programs that know AWS's own names only. */
+  proxy: ConnectProxy
+  hub: ControlPlane
+  hubCluster: EksCluster
+  hubArn: string
+  hubArgs: string[]
+  hubAccount: AwsAccount
+  authenticator: Component | undefined
+  account: (id: string) => AwsAccount
+  hubEnvironment: (endpoint?: string) => Promise<Record<string, string>>
+  /** Makes the role that has to be there before a cluster joins. `issuer` names the cluster whose tokens the plane issues, if it is another. */
+  managed: (name: string, options: { account: string; plane: ControlPlane; issuer?: string }) => Promise<ManagedEks>
+  stop: () => Promise<void>
+  [Symbol.asyncDispose]: () => Promise<void>
+}
+
+const regions: Record<Partition, string> = { aws: 'us-west-2', 'aws-cn': 'cn-north-1', 'aws-us-gov': 'us-gov-west-1' }
+const hubAccountId = '111111111111'
+
+/** The EKS cluster of this name in an account. */
+export const eksCluster = (name: string, account: string, partition: Partition = 'aws'): EksCluster => ({
+  partition,
+  region: regions[partition],
+  account,
+  name,
+})
+
+/** A control plane whose service-account tokens are those of an EKS cluster. */
+export const startManagedPlane = (cluster: EksCluster): Promise<ControlPlane> =>
+  startControlPlane({ serviceAccountIssuer: issuerOf(cluster) })
+
+/** Starts a hub on EKS, with the roles that the specification wants to be there before. */
+export const startLocalEks = async (options: LocalEksOptions): Promise<LocalEks> => {
+  const { access, partition = 'aws' } = options
+  const hubCluster = eksCluster('hub', hubAccountId, partition)
+  const isConfigMap = access === 'aws-auth'
+  const known = knownCluster(hubCluster, isConfigMap ? 'CONFIG_MAP' : 'API')
+  const folder = keptFolder('eks')
+  const aws = await startLocalAws(known.state)
+  const front = await startWebIdentityFront(aws.endpoint)
+  const { endpoint: here } = front
+  const proxy = await startConnectProxy(here)
+  const parts: { hub?: ControlPlane; authenticator?: Component } = {}
+  const client = awsClient({ endpoints: { all: here } })
+  const stop = async (): Promise<void> => {
+    client.close()
+    await Promise.all([parts.authenticator?.kill(), parts.hub?.stop(), proxy.stop(), front.stop(), aws.stop()])
+    removeKeptFolder(folder)
+  }
+  try {
+    const { region } = hubCluster
+    const authenticator = isConfigMap
+      ? await prepareAuthenticator({ folder, cluster: hubCluster.name, partition, region, proxy })
+      : undefined
+    const webhook = authenticator?.webhookConfig ?? writeReviewConfig(folder, `${aws.endpoint}${known.reviewPath}`)
+    const hub = await startControlPlane({
+      ...options.plane,
+      serviceAccountIssuer: issuerOf(hubCluster),
+      apiServerFlags: {
+        'authentication-token-webhook-config-file': webhook,
+        // What is taken away has to be gone when a test looks.
+        'authentication-token-webhook-cache-ttl': '1s',
+        ...options.plane?.apiServerFlags,
+      },
+    })
+    parts.hub = hub
+    if (authenticator) parts.authenticator = await authenticator.start(hub.kubeconfig)
+    const account = (id: string): AwsAccount => awsAccount(client, id)
+    const creator = { accessEntries: !isConfigMap, ...options.creator }
+    const role = hubPrerequisite(hubCluster, { oidcProvider: issuerOf(hubCluster), ...creator })
+    await createRole(account, role)
+    const variables = (roleOf: RequiredRole, token: string, endpoint: string): Record<string, string> => ({
+      AWS_ROLE_ARN: `arn:${partition}:iam::${roleOf.account}:role/${roleOf.name}`,
+      AWS_WEB_IDENTITY_TOKEN_FILE: token,
+      AWS_REGION: region,
+      AWS_ENDPOINT_URL: endpoint,
+      AWS_EC2_METADATA_DISABLED: 'true',
+    })
+    return {
+      endpoint: here,
+      client,
+      proxy,
+      hub,
+      hubCluster,
+      hubArn: eksClusterArn(hubCluster),
+      hubArgs: ['--registration-drivers=awsirsa', `--hub-cluster-arn=${eksClusterArn(hubCluster)}`],
+      hubAccount: account(hubAccountId),
+      authenticator: parts.authenticator,
+      account,
+      hubEnvironment: async (endpoint = here) =>
+        variables(role, await webIdentity(hub, 'open-cluster-management-hub', 'registration-controller-sa'), endpoint),
+      managed: async (name, { account: id, plane, issuer = name }) => {
+        const pair = { hub: hubCluster, managed: eksCluster(name, id, partition) }
+        const oidcProvider = issuerOf(eksCluster(issuer, id, partition))
+        const required = managedPrerequisite(pair, { oidcProvider })
+        await createRole(account, required)
+        const arn = eksClusterArn(pair.managed)
+        return {
+          arn,
+          pair,
+          args: [
+            '--registration-auth=awsirsa',
+            `--hub-cluster-arn=${eksClusterArn(hubCluster)}`,
+            `--managed-cluster-arn=${arn}`,
+          ],
+          environment: async (endpoint = here) =>
+            variables(
+              required,
+              await webIdentity(plane, 'open-cluster-management-agent', 'klusterlet-work-sa'),
+              endpoint,
+            ),
+        }
+      },
+      stop,
+      [Symbol.asyncDispose]: stop,
+    }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
+
+/** The local AWS keeps everything in the partition `aws`, so that is where rights on it are looked for. */
+const createRole = async (account: (id: string) => AwsAccount, role: RequiredRole): Promise<void> => {
+  const kept = JSON.parse(
+    JSON.stringify(role.access).replaceAll(/arn:aws-[a-z-]+:iam/g, 'arn:aws:iam'),
+  ) as typeof role.access
+  const may = { ...role.access, Statement: [...role.access.Statement, ...kept.Statement] }
+  await account(role.account).role(role.name, role.trust, { may, tags: role.tags })
+}
+
+/** A token of a service account for AWS, in a file as EKS mounts it; answers its path. */
+const webIdentity = async (plane: ControlPlane, namespace: string, name: string): Promise<string> => {
+  const client = plane.client()
+  if (!(await client.of(Namespace).find(namespace)))
+    await client.of(Namespace).create({ metadata: { name: namespace } })
+  const accounts = client.of(ServiceAccount, namespace)
+  if (!(await accounts.find(name))) await accounts.create({ metadata: { name, namespace } })
+  const spec = { audiences: ['sts.amazonaws.com'], expirationSeconds: 86_400 }
+  const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec }
+  const { status } = await accounts.subresource<{ status: { token: string } }>(name, 'token', { method: 'POST', body })
+  const folder = join(plane.folder, 'web-identity')
+  mkdirSync(folder, { recursive: true })
+  const path = join(folder, `${namespace}-${name}`)
+  writeFileSync(path, status.token, { mode: 0o600 })
+  return path
+}
