@@ -25,7 +25,7 @@ test: setup ## Run the tests (ONLY=word: the files whose path contains it)
 
 lint: ## Check style, rooms, requirements and generated files
 	@tools/setup.sh node packages
-	@oxfmt --check && oxlint --quiet && node tools/check-rooms.ts && node tools/check-requirements.ts && node tools/generate-crds.ts --check
+	@oxfmt --check && oxlint --quiet && node tools/check-rooms.ts && node tools/check-requirements.ts && node tools/generate-crds.ts --check && node tools/generate-deploy.ts --check
 
 typecheck: ## Check the types
 	@tools/setup.sh node packages
@@ -35,9 +35,9 @@ format: ## Format the code, and fix what the linter can
 	@tools/setup.sh node packages
 	@oxfmt && oxlint --quiet --fix
 
-generate: ## Write the CRDs from their definitions to config/crds
+generate: ## Write config/crds and deploy/ from their definitions
 	@tools/setup.sh node packages
-	@node tools/generate-crds.ts
+	@node tools/generate-crds.ts && node tools/generate-deploy.ts
 
 build: ## Write what ships to dist/: JavaScript, without the types
 	@tools/setup.sh node packages

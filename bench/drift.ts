@@ -14,7 +14,7 @@ import {
 import { inParallel, isTrue, Metrics } from '../src/runtime/index.ts'
 import { runWorkAgent } from '../src/work/agent/index.ts'
 import { eventually, startControlPlane } from '../testkit/index.ts'
-import { progress, rounded, type Bench, type Figures } from './measure.ts'
+import { percentiles, progress, rounded, type Bench } from './measure.ts'
 
 const targetMs = 1000
 const objects = 100
@@ -178,10 +178,4 @@ const observe = async (client: Client, signal: AbortSignal): Promise<Observer> =
         look()
       }),
   }
-}
-
-const percentiles = (values: readonly number[]): Figures => {
-  const sorted = values.toSorted((a, b) => a - b)
-  const at = (share: number): number => sorted[Math.min(sorted.length - 1, Math.ceil(share * sorted.length) - 1)]!
-  return { p50Ms: at(0.5), p99Ms: at(0.99), maxMs: sorted.at(-1)! }
 }

@@ -32,6 +32,13 @@ export const median = (values: readonly number[]): number => {
   return sorted.length % 2 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
 }
 
+/** How long most took, and the slowest. */
+export const percentiles = (values: readonly number[]): Figures => {
+  const sorted = values.toSorted((a, b) => a - b)
+  const at = (share: number): number => sorted[Math.min(sorted.length - 1, Math.ceil(share * sorted.length) - 1)]!
+  return { p50Ms: at(0.5), p99Ms: at(0.99), maxMs: sorted.at(-1)! }
+}
+
 /** The median of each figure over the rounds. */
 export const medians = (rounds: readonly Figures[]): Figures => {
   const names = Object.keys(rounds[0] ?? {})

@@ -1,14 +1,32 @@
 /** Runs the benchmarks, all or the named one, and prints one JSON line for each case. Exit code 1: a target is missed. */
 import { accept } from './accept.ts'
+import { addons } from './addons.ts'
+import { cli } from './cli.ts'
 import { client } from './client.ts'
 import { drift } from './drift.ts'
 import { fleet } from './hollow-fleet.ts'
 import { idle } from './idle.ts'
+import { identities } from './identities.ts'
 import { informer } from './informer.ts'
+import { irsa } from './irsa.ts'
 import { join } from './join.ts'
 import type { Bench } from './measure.ts'
+import { permissions } from './permissions.ts'
 
-const benches: Record<string, Bench> = { client, idle, informer, accept, join, drift, fleet }
+const benches: Record<string, Bench> = {
+  cli,
+  client,
+  idle,
+  informer,
+  accept,
+  join,
+  irsa,
+  drift,
+  permissions,
+  fleet,
+  addons,
+  identities,
+}
 
 const [name] = process.argv.slice(2)
 if (name !== undefined && !benches[name]) {

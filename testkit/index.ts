@@ -9,6 +9,8 @@
  *     await eventually(() => …)                        // waits, and says what it saw last
  *     const proxy = await startFaultProxy(plane, …)    // 410, 429, cut and stalled streams
  *     const aws = await startLocalAws()                // IAM, STS, EKS of many accounts
+ *     const runner = await startRunner(plane)          // its Deployments, Jobs and CronJobs become processes
+ *     await mustRun('clusteradm', ['init'], { plane }) // the program, as a person runs it
  */
 export type { AuditEntry, RequestCount, Requester } from './audit.ts'
 export { Component, type ComponentOptions } from './component.ts'
@@ -24,3 +26,7 @@ export { manualClock, type ManualClock } from './manual-clock.ts'
 export { startLocalAws, type LocalAws } from './local-aws.ts'
 export { freePort } from './ports.ts'
 export { randomFrom, rounds, seededRandom, type Random } from './random.ts'
+export { inventory } from './inventory.ts'
+export { mustRun, programPath, runProgram, type Outcome, type ProgramName } from './program.ts'
+export { startRunner, type Runner, type RunnerOptions } from './runner/index.ts'
+export { runCli, type CliResult } from './run-cli.ts'

@@ -33,22 +33,26 @@ export interface StartOptions {
   wait?: boolean
   /** What is run: the sources, unless something that was built is to be tried. */
   program?: string | undefined
+  /** More variables in its environment. */
+  env?: Record<string, string> | undefined
 }
 
 const start = async (
   name: string,
   plane: ControlPlane,
   args: readonly string[],
-  { wait, program = sourceProgram }: { wait: boolean; program?: string | undefined },
+  { wait, program = sourceProgram, env }: StartOptions & { wait: boolean },
 ): Promise<LanyardProcess> => {
   const health = `http://127.0.0.1:${await freePort()}`
   const component = new Component({
     name,
     binary: program,
     args: [...args, '--health-port', new URL(health).port],
+    ...(env && { env }),
     folder: plane.folder,
     ready: async () => (await fetch(`${health}/readyz`)).ok,
   })
+  plane.takeAlong(component)
   component.spawn()
   if (wait) await component.ready()
   return {
@@ -64,12 +68,12 @@ const start = async (
 /** `lanyard hub` against a control plane, with CRDs and webhooks, until the plane stops. */
 export const startHub = async (
   plane: ControlPlane,
-  { name = 'hub', args = [], wait = true, program }: StartOptions & { name?: string } = {},
+  { name = 'hub', args = [], wait = true, program, env }: StartOptions & { name?: string } = {},
 ): Promise<LanyardProcess> => {
   const port = await freePort()
   const webhooks = ['--webhook-host=127.0.0.1', `--webhook-port=${port}`, `--webhook-url=https://127.0.0.1:${port}`]
   const usual = ['hub', `--kubeconfig=${plane.kubeconfig}`, '--install-crds', '--lease-seconds=3', ...webhooks]
-  return start(name, plane, [...usual, ...args], { wait, program })
+  return start(name, plane, [...usual, ...args], { wait, program, env })
 }
 
 /** Lets a bootstrap user ask to join: what `clusteradm init` will set up. */
@@ -117,10 +121,10 @@ export const sendTo = async (
 export const startAgent = async (
   managed: ControlPlane,
   cluster: string,
-  { args = [], wait = false, namespace = agentNamespace, program }: StartOptions & { namespace?: string } = {},
+  { args = [], wait = false, namespace = agentNamespace, program, env }: StartOptions & { namespace?: string } = {},
 ): Promise<LanyardProcess> => {
   const usual = ['agent', `--kubeconfig=${managed.kubeconfig}`, `--namespace=${namespace}`, '--install-crds']
-  return start(`agent-${cluster}`, managed, [...usual, `--cluster-name=${cluster}`, ...args], { wait, program })
+  return start(`agent-${cluster}`, managed, [...usual, `--cluster-name=${cluster}`, ...args], { wait, program, env })
 }
 
 /** What a hub administrator does: accepts the cluster and approves its certificate request. */

@@ -123,7 +123,8 @@ export const standInHub = async (plane: ControlPlane): Promise<StandInHub> => {
   return hub
 }
 
-const approve = async (client: Client, csr: CertificateSigningRequest): Promise<void> => {
+/** What a person does about a certificate request. */
+export const approve = async (client: Client, csr: CertificateSigningRequest): Promise<void> => {
   const now = timestamp(Date.now())
   const condition = { type: 'Approved', status: 'True', reason: 'ByHand', message: '', lastUpdateTime: now }
   const body = {
@@ -135,7 +136,8 @@ const approve = async (client: Client, csr: CertificateSigningRequest): Promise<
   await client.of(CertificateSigningRequest).subresource(csr.metadata.name!, 'approval', { method: 'PUT', body })
 }
 
-const following = async <T extends KubeObject>(
+/** Acts on each object that appears or changes, until the signal. */
+export const following = async <T extends KubeObject>(
   of: ResourceClient<T>,
   signal: AbortSignal,
   act: (object: T) => Promise<void>,
@@ -150,7 +152,8 @@ const following = async <T extends KubeObject>(
     }
 }
 
-const ensure = async <T extends KubeObject>(client: Client, kind: Resource<T>, object: T): Promise<void> => {
+/** Creates it unless it is there. */
+export const ensure = async <T extends KubeObject>(client: Client, kind: Resource<T>, object: T): Promise<void> => {
   try {
     await client.of(kind, object.metadata.namespace).create(object)
   } catch (error) {

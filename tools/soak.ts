@@ -27,7 +27,7 @@ const soak = (text: string, word: string): number => {
     const seed = Math.floor(Math.random() * 2 ** 31)
     const minutes = ((Date.now() - started) / 60_000).toFixed(1)
     console.log(`soak: pass ${passed + 1}, SEED=${seed}, ${minutes} min of ${text}`)
-    // Nine rounds kill the hub and the agent more than fifty times each.
+    // Nine rounds kill hub and agent more than fifty times, when a cluster joins (join) and when add-ons do (addons).
     const env = { ...process.env, SEED: String(seed), ROUNDS: '9' }
     const flags = ['--test', '--test-concurrency=1', '--test-reporter=spec']
     const { status } = spawnSync(process.execPath, [...flags, ...files.sort()], { stdio: 'inherit', env })

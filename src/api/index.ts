@@ -4,6 +4,7 @@
  */
 import type { CustomResourceDefinition } from '../kube/index.ts'
 import { AddOnDeploymentConfig } from './add-on-deployment-config.ts'
+import { AddOnTemplate } from './add-on-template.ts'
 import { AppliedManifestWork } from './applied-manifest-work.ts'
 import { AWSCluster } from './aws-cluster.ts'
 import { AWSClusterControllerIdentity } from './aws-cluster-controller-identity.ts'
@@ -15,6 +16,7 @@ import { ClusterClaim } from './cluster-claim.ts'
 import { ClusterManagementAddOn } from './cluster-management-add-on.ts'
 import { ClusterManager } from './cluster-manager.ts'
 import { ClusterPermission } from './cluster-permission.ts'
+import { ClusterSetPermission } from './cluster-set-permission.ts'
 import type { CrdOptions, Kind } from './kind.ts'
 import { Klusterlet } from './klusterlet.ts'
 import { ManagedCluster } from './managed-cluster.ts'
@@ -25,6 +27,7 @@ import { ManagedServiceAccount, ProxyManagedServiceAccount } from './managed-ser
 import { ManifestWork } from './manifest-work.ts'
 
 export * from './add-on-deployment-config.ts'
+export * from './add-on-template.ts'
 export * from './applied-manifest-work.ts'
 export * from './aws-cluster.ts'
 export * from './aws-cluster-controller-identity.ts'
@@ -35,7 +38,8 @@ export * from './cluster.ts'
 export * from './cluster-claim.ts'
 export * from './cluster-management-add-on.ts'
 export * from './cluster-manager.ts'
-export * from './cluster-permission.ts'
+export { ClusterPermission, type PermissionSpec } from './cluster-permission.ts'
+export * from './cluster-set-permission.ts'
 export { conversions, type Convert } from './conversion.ts'
 export { installCrds } from './install.ts'
 export * from './klusterlet.ts'
@@ -44,7 +48,7 @@ export * from './managed-cluster-add-on.ts'
 export * from './managed-cluster-set.ts'
 export * from './managed-cluster-set-binding.ts'
 export * from './managed-service-account.ts'
-export * from './manifest-work.ts'
+export { ManifestWork } from './manifest-work.ts'
 export * from './names.ts'
 export type { ConversionWebhook, CrdOptions, Kind, ObjectOf } from './kind.ts'
 
@@ -59,9 +63,11 @@ export const allKinds: Kind[] = [
   ManagedClusterAddOn,
   ClusterManagementAddOn,
   AddOnDeploymentConfig,
+  AddOnTemplate,
   Klusterlet,
   ClusterManager,
   ClusterPermission,
+  ClusterSetPermission,
   ManagedServiceAccount,
   ProxyManagedServiceAccount,
   AWSCluster,

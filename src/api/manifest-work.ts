@@ -69,7 +69,8 @@ const deleteOption = object('What happens to the objects when the work goes.', {
   }),
 })
 
-const spec = () =>
+/** What a work holds; add-on templates hold the same. */
+export const manifestWorkSpec = () =>
   object('What is wanted on the managed cluster.', {
     'workload?': object('The objects.', {
       'manifests?': array('Objects, in the order in which they are applied.', embeddedObject('One object.')),
@@ -116,7 +117,7 @@ const manifestStatus = object('One object, on the managed cluster.', {
 
 const schema = () =>
   object('Objects for one managed cluster: the one that owns the namespace.', {
-    spec: spec(),
+    spec: manifestWorkSpec(),
     'status?': object('What the agent reports.', {
       'conditions?': conditions('Whether all objects are applied and available.'),
       'resourceStatus?': object('Object by object.', { 'manifests?': array('In workload order.', manifestStatus) }),

@@ -96,6 +96,7 @@ export const conditionType = {
     manifestApplied: 'ManifestApplied',
     registrationApplied: 'RegistrationApplied',
     certificateRotated: 'ClusterCertificateRotated',
+    registrationServed: 'RegistrationServed',
     tokenInfrastructureReady: 'TokenInfrastructureReady',
     tokenRefreshed: 'AddonTokenRefreshed',
     /** What other agents write in place of `AddonTokenRefreshed`. */
@@ -103,6 +104,7 @@ export const conditionType = {
   },
   clusterPermission: {
     validation: 'Validation',
+    authorized: 'Authorized',
     workCreated: 'RBACManifestWorkCreated',
     workApplied: 'AppliedRBACManifestWork',
     subjectPresent: 'SubjectPresent',

@@ -1,5 +1,5 @@
 import type { Api } from './api.ts'
-import { SubjectAccessReview, type ResourceAttributes } from './builtin.ts'
+import { SubjectAccessReview, type CertificateSigningRequest, type ResourceAttributes } from './builtin.ts'
 import type { CallOptions } from './client.ts'
 
 /** Who wants to do something, as the API server authenticated them. */
@@ -9,6 +9,14 @@ export interface Requester {
   groups?: string[]
   extra?: Record<string, string[]>
 }
+
+/** The authenticated user of a CSR that came over the Kubernetes API. */
+export const requesterOf = ({ spec }: CertificateSigningRequest): Requester => ({
+  username: spec.username ?? '',
+  ...(spec.uid && { uid: spec.uid }),
+  ...(spec.groups && { groups: spec.groups }),
+  ...(spec.extra && { extra: spec.extra }),
+})
 
 /** Whether somebody may do something, as the API server's authorizers see it now. */
 export const mayAccess = async (

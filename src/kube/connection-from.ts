@@ -5,6 +5,7 @@ import type { Entry, Kubeconfig } from './kubeconfig.ts'
 import { checkedProxy, proxyFor } from './proxy.ts'
 import { credentialOf } from './user-credential.ts'
 import type { UserCredentialOptions } from './user-credential.ts'
+import { closest } from './words/index.ts'
 
 export interface ConnectionOptions extends UserCredentialOptions {
   /** Instead of the current context. */
@@ -131,29 +132,4 @@ const impersonationOf = (user: Entry<KubeconfigUser> | undefined): Impersonation
   if (!uid && !groups?.length && !Object.keys(extra ?? {}).length) return undefined
   const problem = 'it asks for a uid, groups or extra of someone else (as-uid, as-groups, as-user-extra) without a user'
   throw new KubeconfigError({ source: user.source, problem, next: 'set "as" too' })
-}
-
-/** The known name that was probably meant: the same but for case, one that holds it, or one at most a third of its letters away. */
-const closest = (name: string, known: readonly string[]): string | undefined => {
-  const lower = name.toLowerCase()
-  const ranked = known
-    .map((one) => ({ one, far: one.toLowerCase().includes(lower) ? 0 : distance(lower, one.toLowerCase()) }))
-    .filter(({ far }) => far <= Math.max(1, name.length / 3))
-    .sort((a, b) => a.far - b.far || a.one.length - b.one.length)
-  return ranked[0]?.one
-}
-
-// How many letters to insert, remove, replace or swap with their neighbour.
-const distance = (a: string, b: string): number => {
-  const rows = [Array.from({ length: b.length + 1 }, (_, index) => index)]
-  const at = (i: number, j: number): number => rows[i]?.[j] ?? Number.POSITIVE_INFINITY
-  for (let i = 1; i <= a.length; i += 1) {
-    rows.push([i])
-    for (let j = 1; j <= b.length; j += 1) {
-      const replaced = at(i - 1, j - 1) + (a[i - 1] === b[j - 1] ? 0 : 1)
-      const swapped = a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1] ? at(i - 2, j - 2) + 1 : Number.POSITIVE_INFINITY
-      rows[i]?.push(Math.min(at(i - 1, j) + 1, at(i, j - 1) + 1, replaced, swapped))
-    }
-  }
-  return at(a.length, b.length)
 }

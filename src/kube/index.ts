@@ -5,7 +5,7 @@
  * made from it with `clientFor`, and `client.of(Secret, 'ns')` reads and writes one kind. Kinds are `Resource<T>` values; the
  * built-in ones are here, ours are in ../api.
  */
-export { mayAccess, type Requester } from './access.ts'
+export { mayAccess, requesterOf, type Requester } from './access.ts'
 export type { Api, ObjectApi } from './api.ts'
 export * from './builtin.ts'
 export { Client, clientFor, type ApiRequest, type CallOptions, type ClientOptions } from './client.ts'
@@ -38,6 +38,7 @@ export {
   type Patch,
   type WriteOptions,
 } from './resource-client.ts'
+export { decoded, effective, encoded, type SecretChange, type SecretData } from './secret-data.ts'
 export { servedResources } from './served-resources.ts'
 export type { AnswerReport } from './transport.ts'
 export { initialEventsEnd, type WatchBatch, type WatchEvent, type WatchOptions } from './watch.ts'

@@ -1,20 +1,15 @@
+import { runAddOnAgent } from '../addons/agent/index.ts'
 import { installCrds, managedClusterKinds } from '../api/index.ts'
 import { newAgent } from '../registration/agent/index.ts'
 import { drivers, parseDriverName, type AgentDriver } from '../registration/drivers/index.ts'
 import { processMetrics, startHealthServer } from '../runtime/index.ts'
 import { runWorkAgent } from '../work/agent/index.ts'
-import { UsageError, type Flags } from './flags.ts'
-import { commonFlags, connectionTo, countedClient, runProgram } from './program.ts'
+import { UsageError, type Flags, type ValuesOf } from './flags.ts'
+import { clustersOf, commonFlags, runProgram, whereFlags } from './program.ts'
 
 const flags = {
   ...commonFlags,
-  kubeconfig: {
-    help: 'The managed cluster; without it the one that this process runs in',
-    default: '',
-    aliases: ['spoke-kubeconfig'],
-  },
-  context: { help: 'A context of the kubeconfig', default: '' },
-  namespace: { help: "The agent's own namespace; that of the pod, unless told", default: '' },
+  ...whereFlags,
   'cluster-name': { help: 'The name on the hub; kept once it is known', default: '', aliases: ['spoke-cluster-name'] },
   'agent-name': {
     help: 'Tells agents of one cluster apart; chosen and kept unless told',
@@ -22,7 +17,14 @@ const flags = {
     aliases: ['agent-id'],
   },
   'install-crds': { help: 'Install or update the CRDs of a managed cluster at the start', default: false },
-  'registration-auth': { help: 'How this cluster proves who it is: csr', default: 'csr' },
+  'registration-auth': { help: 'How this cluster proves who it is: csr or aws-irsa', default: 'csr' },
+  'hub-cluster-arn': { help: 'With aws-irsa: the ARN of the hub', default: '', aliases: ['eks-hub-cluster-arn'] },
+  'managed-cluster-arn': { help: 'With aws-irsa: the ARN of this cluster', default: '' },
+  'managed-cluster-role-suffix': {
+    help: 'Follows from the two ARNs; accepted and not used',
+    default: '',
+    hidden: true,
+  },
   'client-cert-expiration-seconds': { help: 'Lifetime of certificates to ask for; 0 leaves it to the hub', default: 0 },
   'bootstrap-kubeconfig-secret': {
     help: 'The secret that leads to the hub; several are several hubs, in order',
@@ -36,6 +38,11 @@ const flags = {
   'hub-connection-timeout-seconds': { help: 'How long a hub may be gone before the next one is tried', default: 600 },
   'max-custom-cluster-claims': { help: 'Claims that are reported beside the reserved ones', default: 20 },
   'reserved-cluster-claim-suffixes': { help: 'Claims that are always reported', default: [] },
+  'addon-kubeclient-registration-auth': {
+    help: 'How add-ons prove who they are to the hub: csr or token',
+    default: 'csr',
+  },
+  'addon-token-expiration-seconds': { help: 'Lifetime of tokens to ask for add-ons; 0 is one year', default: 0 },
   'appliedmanifestwork-eviction-grace-seconds': {
     help: 'How long objects stay whose work is gone from the hub without a word',
     default: 3600,
@@ -45,21 +52,27 @@ const flags = {
 /** `lanyard agent`: everything that runs on a managed cluster, in one process. */
 export const agent = (args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> =>
   runProgram(
-    { usage: 'lanyard agent [flags]', text: 'Runs the agent of a managed cluster: registration and work.', flags },
+    {
+      usage: 'lanyard agent [flags]',
+      text: 'Runs the agent of a managed cluster: registration, work and add-on credentials.',
+      flags,
+    },
     args,
     env,
     async ({ flags, log, metrics, signal }) => {
-      const connection = await connectionTo(flags, env)
-      const local = countedClient(connection, 'lanyard-agent', metrics)
-      log.info('managed cluster', { server: connection.server, source: connection.source })
+      const { local, home, namespace } = await clustersOf(flags, env, { userAgent: 'lanyard-agent', metrics })
+      const { server, source } = local.connection
+      log.info('managed cluster', { server, source, hosted: flags.hosted })
       if (flags['install-crds']) {
         const definitions = managedClusterKinds.map((kind) => kind.crd({ conversion: 'none' }))
         await installCrds(local, definitions, { signal })
       }
+      const driver = driverOf(flags, env)
       const agent = newAgent({
         local,
-        namespace: flags.namespace || connection.namespace || 'open-cluster-management-agent',
-        driver: driverOf(flags),
+        home,
+        namespace,
+        driver,
         clusterName: flags['cluster-name'] || undefined,
         agentName: flags['agent-name'] || undefined,
         bootstrapSecrets: flags['bootstrap-kubeconfig-secret'],
@@ -89,6 +102,27 @@ export const agent = (args: readonly string[], env: NodeJS.ProcessEnv): Promise<
                 signal,
               ),
           },
+          {
+            name: 'addons',
+            run: ({ hub, address, identity, clock, random, log, metrics, signal }) =>
+              runAddOnAgent(
+                {
+                  hub,
+                  address,
+                  local,
+                  identity,
+                  owner: namespace,
+                  driver: flags['addon-kubeclient-registration-auth'] || 'csr',
+                  tokenExpirationSeconds: flags['addon-token-expiration-seconds'],
+                  certificateFor: (subject) => driver.forAddOn(subject),
+                  clock,
+                  random,
+                  log,
+                  metrics,
+                },
+                signal,
+              ),
+          },
         ],
         log,
         metrics,
@@ -104,14 +138,19 @@ export const agent = (args: readonly string[], env: NodeJS.ProcessEnv): Promise<
       } finally {
         await health.stop()
         local.close()
+        home.close()
       }
     },
   )
 
-const driverOf = (flags: { 'registration-auth': string; 'client-cert-expiration-seconds': number }): AgentDriver => {
-  const expirationSeconds = flags['client-cert-expiration-seconds'] || undefined
+const driverOf = (values: ValuesOf<typeof flags>, env: NodeJS.ProcessEnv): AgentDriver => {
   try {
-    return drivers[parseDriverName(flags['registration-auth'])].agent({ expirationSeconds })
+    return drivers[parseDriverName(values['registration-auth'])].agent({
+      expirationSeconds: values['client-cert-expiration-seconds'] || undefined,
+      hubClusterArn: values['hub-cluster-arn'],
+      managedClusterArn: values['managed-cluster-arn'],
+      env,
+    })
   } catch (error) {
     throw new UsageError(`--registration-auth: ${(error as Error).message}`, { cause: error })
   }

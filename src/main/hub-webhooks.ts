@@ -26,6 +26,11 @@ export interface HubWebhookOptions {
   log: Logger
 }
 
+/** The CRDs that name the conversion webhook. The hub may touch no others: those of the operators are not its own. */
+const converted = allKinds
+  .filter(({ group, kind }) => `${group}/${kind}` in conversions)
+  .map(({ plural, group }) => `${plural}.${group}`)
+
 const resourceOf = { ValidatingWebhookConfiguration, MutatingWebhookConfiguration }
 
 /** The webhook server of the hub, on every replica: certificates, then the server, then the word to the API server. */
@@ -49,7 +54,7 @@ export const hubWebhooks = (options: HubWebhookOptions): Runnable => ({
         log,
         validating: named('ValidatingWebhookConfiguration'),
         mutating: named('MutatingWebhookConfiguration'),
-        definitions: { names: allKinds.map((kind) => `${kind.plural}.${kind.group}`) },
+        definitions: { names: converted },
       }),
     })
     await certificates.ensure()

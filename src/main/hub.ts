@@ -1,6 +1,8 @@
+import { startAddOns } from '../addons/hub/index.ts'
 import { installCrds, crds } from '../api/index.ts'
 import { isAlreadyExists, Namespace, type Client } from '../kube/index.ts'
-import { drivers, parseDriverName, type HubDriver } from '../registration/drivers/index.ts'
+import { permissionWebhookConfigurations, startPermissions } from '../permissions/hub/index.ts'
+import { drivers, parseDriverName, type DriverName, type HubDriver } from '../registration/drivers/index.ts'
 import {
   registrationWebhookConfigurations,
   registrationWebhooks,
@@ -18,7 +20,7 @@ const flags = {
   context: { help: 'A context of the kubeconfig', default: '' },
   namespace: { help: 'Where leases and certificates are kept', default: 'open-cluster-management-hub' },
   'registration-drivers': {
-    help: 'How clusters may prove who they are: csr',
+    help: 'How clusters may prove who they are: csr, aws-irsa',
     default: ['csr'],
     aliases: ['registration-auth', 'enabled-registration-drivers'],
   },
@@ -27,6 +29,17 @@ const flags = {
     help: 'Users whose clusters join without a person, with ManagedClusterAutoApproval=true',
     default: [],
     aliases: ['cluster-auto-approval-users'],
+  },
+  'hub-cluster-arn': { help: 'With aws-irsa: the ARN of the EKS cluster that this hub is', default: '' },
+  'auto-approved-arn-patterns': {
+    help: 'With aws-irsa: ARNs that need no person, with ManagedClusterAutoApproval=true; * is all',
+    default: [],
+  },
+  'aws-resource-tags': { help: 'With aws-irsa: key=value for roles and access entries', default: [] },
+  'aws-access': { help: 'With aws-irsa: auto, aws-auth or access-entries', default: 'auto' },
+  'aws-verify-seconds': {
+    help: 'With aws-irsa: how often AWS is asked whether all is still there; 0 is never',
+    default: 21_600,
   },
   labels: { help: 'key=value for everything that is made for a cluster', default: [] },
   'farewell-seconds': {
@@ -49,6 +62,8 @@ const gates = {
   defaultClusterSet: true,
   resourceCleanup: true,
   nilExecutorValidating: false,
+  awsIdentities: false,
+  autoControllerIdentityCreator: true,
 }
 
 /** `lanyard hub`: everything that runs on a hub. */
@@ -82,12 +97,20 @@ export const hub = (args: readonly string[], env: NodeJS.ProcessEnv): Promise<nu
           : undefined,
       })
       const events = new EventRecorder({ client, controller: 'lanyard.io/registration', instance, log })
-      const enabled = flags['registration-drivers'].map((name): HubDriver => {
+      const chosen = enabledDrivers(flags['registration-drivers'])
+      const enabled = chosen.map((name): HubDriver => {
         try {
-          return drivers[parseDriverName(name)].hub({
+          return drivers[name].hub({
             client,
             gates: on,
             autoApproveUsers: flags['auto-approved-csr-users'],
+            namespace,
+            hubClusterArn: flags['hub-cluster-arn'],
+            autoApprovedArnPatterns: flags['auto-approved-arn-patterns'],
+            awsResourceTags: flags['aws-resource-tags'],
+            awsAccess: flags['aws-access'],
+            awsVerifySeconds: flags['aws-verify-seconds'],
+            env,
             events,
             clock: systemClock,
             log,
@@ -107,6 +130,11 @@ export const hub = (args: readonly string[], env: NodeJS.ProcessEnv): Promise<nu
           farewellMs: flags['farewell-seconds'] * 1000,
         },
       })
+      startAddOns(manager, { client, manager: true, events, log })
+      const permissions = startPermissions(manager, { client, admission: flags.webhooks, log })
+      const aws = on.awsIdentities
+        ? (await import('./hub-aws.ts')).hubAws(manager, { client, namespace, instance, env, log, gates: on })
+        : undefined
       if (flags.webhooks)
         manager.add(
           hubWebhooks({
@@ -116,18 +144,39 @@ export const hub = (args: readonly string[], env: NodeJS.ProcessEnv): Promise<nu
             where,
             host: flags['webhook-host'],
             port: flags['webhook-port'],
-            routes: { ...registrationWebhooks({ client, gates: on }), ...workWebhooks({ client, gates: on }) },
-            configurations: (at) => [...registrationWebhookConfigurations(at), ...workWebhookConfigurations(at)],
+            routes: {
+              ...registrationWebhooks({ client, gates: on }),
+              ...workWebhooks({ client, gates: on }),
+              ...permissions.webhooks,
+              ...aws?.routes,
+            },
+            configurations: (at) => [
+              ...registrationWebhookConfigurations(at),
+              ...workWebhookConfigurations(at),
+              ...permissionWebhookConfigurations(at),
+              ...(aws?.configurations(at) ?? []),
+            ],
           }),
         )
       try {
         await manager.run(signal)
       } finally {
         await events.flush()
+        await aws?.close()
         client.close()
       }
     },
   )
+
+/** In the order of the table, whatever order they were named in. */
+const enabledDrivers = (said: readonly string[]): DriverName[] => {
+  try {
+    const chosen = new Set(said.map((name) => parseDriverName(name)))
+    return (Object.keys(drivers) as DriverName[]).filter((name) => chosen.has(name))
+  } catch (error) {
+    throw new UsageError(`--registration-drivers: ${(error as Error).message}`, { cause: error })
+  }
+}
 
 const ensureNamespace = async (client: Client, name: string, signal: AbortSignal): Promise<void> => {
   if (await client.of(Namespace).find(name, { signal })) return

@@ -2,6 +2,9 @@
 import { conditionType, subject } from '../api/index.ts'
 import { condition } from '../runtime/index.ts'
 
+/** What other capabilities see of a driver: how an add-on's certificate is obtained, and where the hub is. */
+export type { AddOnSubject, AgentIdentity, CredentialDriver, HubAddress, ObtainContext } from './drivers/driver.ts'
+
 /** Conditions of a ManagedCluster, with the words that other tools look for. */
 export const Accepted = condition(conditionType.managedCluster.accepted, {
   accepted: { status: 'True', reason: 'HubClusterAdminAccepted', message: 'Accepted by hub cluster admin' },
@@ -10,6 +13,8 @@ export const Accepted = condition(conditionType.managedCluster.accepted, {
 })
 export const Joined = condition(conditionType.managedCluster.joined, {
   joined: { status: 'True', reason: 'ManagedClusterJoined', message: 'Managed cluster joined' },
+  /** Its agent's last word. */
+  left: { status: 'False', reason: 'ManagedClusterLeft', message: 'The agent was removed from the managed cluster' },
 })
 export const Available = condition(conditionType.managedCluster.available, {
   available: { status: 'True', reason: 'ManagedClusterAvailable', message: 'Managed cluster is available' },
@@ -38,6 +43,9 @@ export const Deleting = condition(conditionType.managedCluster.deleting, {
   empty: { status: 'True', reason: 'NoResource', message: 'No cleaned resource in cluster ns.' },
 })
 
+/** Of a CSR that the hub has approved by itself: other tools look for it. */
+export const approvedReason = 'AutoApprovedByHubCSRApprovingController'
+
 /** RBAC on the hub that belongs to one cluster, and the two roles that all share. */
 export const rbac = {
   /** ClusterRole and ClusterRoleBinding of one cluster. */
@@ -47,6 +55,9 @@ export const rbac = {
   registrationRole: 'open-cluster-management:managedcluster:registration',
   workRole: 'open-cluster-management:managedcluster:work',
 } as const
+
+/** On the ClusterRole of a cluster that was denied or deleted: when everything that it was given had been taken away. */
+export const revokedOnAnnotation = 'open-cluster-management.io/revoked-on'
 
 /** The groups that a cluster's credentials may carry: by certificate or aws-auth, and by EKS access entry. */
 export const groupsOf = (cluster: string): string[] => [
@@ -74,6 +85,9 @@ export const secretKey = {
   certificate: 'tls.crt',
   key: 'tls.key',
 } as const
+
+/** Keys under which a certificate request that is not answered yet outlives the process that made it. */
+export const pendingKey = { key: 'pending.key', csr: 'pending.csr' } as const
 
 /** The claim that says which cluster this is, on every hub: the UID of its kube-system namespace. */
 export const idClaim = 'id.k8s.io'

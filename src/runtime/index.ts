@@ -31,6 +31,7 @@ export {
 } from './controller.ts'
 export { policyOf, ReconcileError, stalled, TerminalError, waiting, type ErrorPolicy } from './errors.ts'
 export { EventRecorder, type EventText } from './events.ts'
+export { Freshest } from './freshest.ts'
 export { startHealthServer, type HealthServer } from './health-server.ts'
 export { Informer, type Handler, type InformerOptions } from './informer.ts'
 export { Informers } from './informers.ts'

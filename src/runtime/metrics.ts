@@ -19,6 +19,8 @@ export interface Gauge {
   set(value: number, labels?: Labels): void
   /** Read when somebody asks, so that nothing has to be kept up to date. */
   read(value: () => number, labels?: Labels): void
+  /** The same for things that come and go: a later call takes the place of an earlier one. */
+  readEach(values: () => Iterable<readonly [Labels, number]>): void
 }
 
 export interface Histogram {
@@ -54,11 +56,17 @@ export class Metrics {
   gauge(name: string, help: string): Gauge {
     return this.#family(name, help, 'gauge', () => {
       const values = new Map<string, () => number>()
+      let each: () => Iterable<readonly [Labels, number]> = () => []
       const metric: Gauge = {
         set: (value, labels = {}) => values.set(labelText(labels), () => value),
         read: (value, labels = {}) => values.set(labelText(labels), value),
+        readEach: (read) => (each = read),
       }
-      return { metric, lines: () => [...values].map(([labels, value]) => `${name}${labels} ${value()}`) }
+      const lines = (): string[] => [
+        ...[...values].map(([labels, value]) => `${name}${labels} ${value()}`),
+        ...[...each()].map(([labels, value]) => `${name}${labelText(labels)} ${value}`),
+      ]
+      return { metric, lines }
     })
   }
 

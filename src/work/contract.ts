@@ -1,6 +1,7 @@
 /** What hub and agent must agree on when work is delivered. */
 import { createHash } from 'node:crypto'
 import { conditionType, type ManifestWork } from '../api/index.ts'
+import type { LabelSelector, Unstructured } from '../kube/index.ts'
 import { condition } from '../runtime/index.ts'
 
 /** Conditions of a whole ManifestWork, with the words that other tools look for. */
@@ -79,3 +80,32 @@ export const executorIdentity = (executor: Executor | undefined): { user: string
 /** What the hub asks about with the verb `execute-as`, and the managed cluster knows as a user. */
 export const executorUser = (account: { namespace: string; name: string }): string =>
   `system:serviceaccount:${account.namespace}:${account.name}`
+
+/** All manifests of a work together, in bytes. etcd takes 1.5 MiB with status and metadata; the agent's applied record needs room too. */
+export const manifestBytesLimit = 500 * 1024
+
+/**
+ * A manifest that stands for objects in each namespace of the managed cluster that a selector matches, now and later:
+ *
+ *     apiVersion: work.lanyard.io/v1alpha1
+ *     kind: PerNamespace
+ *     metadata: { name: readers }
+ *     spec: { namespaceSelector: { matchLabels: { team: a } }, manifests: [ a Role, a RoleBinding, without metadata.namespace ] }
+ *
+ * There is no such kind on any API server. Our agent takes it apart; an agent that does not know it reports that the managed
+ * cluster does not serve the kind, writes nothing for it, and applies the other manifests of the work.
+ */
+export const perNamespace = { group: 'work.lanyard.io', version: 'v1alpha1', kind: 'PerNamespace' } as const
+
+/** The `spec` of a `PerNamespace`. */
+export interface PerNamespaceSpec {
+  namespaceSelector: LabelSelector
+  manifests: Unstructured[]
+}
+
+/**
+ * On a manifest: the object is made only where nobody else has one of that name. What is there already and does not carry the
+ * same claim is left alone, and the manifest fails. A binding with a claim is applied only while the role of the same work
+ * that it names is: otherwise it would give whatever a foreign role of that name says.
+ */
+export const claimAnnotation = 'work.lanyard.io/claim'

@@ -1,25 +1,64 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
-import { existsSync, mkdtempSync } from 'node:fs'
+import { execFile, spawn } from 'node:child_process'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
+import { eventually } from '../eventually.ts'
+import { demoPlace } from './place.ts'
 
 const run = promisify(execFile)
 const script = (name: string): string => new URL(`${name}.ts`, import.meta.url).pathname
 
-test('R1.45 R1.51 R1.52 the demo tells its story, can tell it again, and leaves nothing behind', async (t) => {
+test('R1.45 R1.51 R1.52 the demo sets up a fleet with the commands, recovers from being killed half-way, says when it is up, and leaves nothing behind', async (t) => {
   const folder = join(mkdtempSync(join(tmpdir(), 'lanyard-demo-')), 'demo')
   const env = { ...process.env, LANYARD_DEMO: folder }
-  t.after(() => run(process.execPath, [script('down')], { env }))
+  const place = demoPlace(folder)
+  t.after(async () => {
+    await run(process.execPath, [script('down')], { env })
+    rmSync(dirname(folder), { recursive: true })
+  })
+  const half = spawn(process.execPath, [script('up')], { env, stdio: ['ignore', 'pipe', 'inherit'] })
+  for await (const chunk of half.stdout) if (String(chunk).includes('$ clusteradm init')) break
+  half.kill('SIGKILL')
+  const first = Number(readFileSync(place.pid, 'utf8'))
 
-  const first = await run(process.execPath, [script('up')], { env })
-  assert.match(first.stdout, /paris +true .*True +True/, 'accepted, joined and available')
-  assert.match(first.stdout, /\["get","list"\][^]*delete[^]*\["get","list"\]/, 'delivered, changed and repaired')
+  const { stdout } = await run(process.execPath, [script('up')], { env })
+  assert.match(stdout, /^An unfinished demo was running; it has been removed/)
+  assert.equal(existsSync(`/proc/${first}`), false)
+  for (const name of ['paris', 'tokyo']) {
+    assert.match(stdout, new RegExp(`^${name} +true +true +True `, 'm'), 'accepted, joined and available')
+    assert.match(stdout, new RegExp(`^rbac +${name} +1 +True +True `, 'm'), 'the work is applied and available')
+  }
+  assert.match(stdout, /\["get","list"\][^]*delete[^]*\["get","list"\]/, 'delivered, changed and repaired')
+  assert.doesNotMatch(stdout, /eyJ[\w-]+\.[\w-]+\./, 'a whole token')
+  assert.match(stdout, /Try next:\n[^]*make demo-down\n$/)
   const again = await run(process.execPath, [script('up')], { env })
-  assert.match(again.stdout, /^the demo runs already/)
-  const end = await run(process.execPath, [script('down')], { env })
-  assert.match(end.stdout, /the demo has ended/)
+  assert.match(again.stdout, /^The demo is up\.\n\nTry next:/)
+
+  const server = Number(readFileSync(place.pid, 'utf8'))
+  const children = childrenOf(server)
+  assert.ok(children.length >= 3 * 3 + 6, `three control planes and six pods, not ${children.length} processes`)
+  process.kill(server, 'SIGKILL')
+  await run(process.execPath, [script('down')], { env })
   assert.equal(existsSync(folder), false)
+  await eventually(() => {
+    assert.deepEqual(
+      children.filter((pid) => existsSync(`/proc/${pid}`)),
+      [],
+    )
+  })
 })
+
+const childrenOf = (parent: number): number[] =>
+  readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((pid) => {
+      try {
+        return new RegExp(`^PPid:\\s+${parent}$`, 'm').test(readFileSync(`/proc/${pid}/status`, 'utf8'))
+      } catch {
+        return false // it has ended in the meantime
+      }
+    })

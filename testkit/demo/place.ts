@@ -1,18 +1,20 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** What the managed cluster of the demo is called on the hub. */
-export const cluster = 'paris'
+/** What the managed clusters of the demo are called, on the hub and as contexts of its kubeconfig. */
+export const clusters = ['paris', 'tokyo'] as const
 
 /** What a running demo leaves for others to find: in `.demo` of the checkout, or where LANYARD_DEMO says. */
 export interface Place {
   folder: string
+  /** The process that holds everything. */
   pid: string
-  /** Appears when everything runs. */
+  /** Appears when the clusters run. */
   ready: string
-  /** Kubeconfigs of the two administrators. */
-  hub: string
-  managed: string
+  /** Appears when the story has been told to its end; until then the demo is half of one. */
+  told: string
+  /** One kubeconfig with a context for each cluster. */
+  kubeconfig: string
   log: string
 }
 
@@ -22,8 +24,8 @@ export const demoPlace = (
   folder,
   pid: join(folder, 'pid'),
   ready: join(folder, 'ready'),
-  hub: join(folder, 'hub.kubeconfig'),
-  managed: join(folder, 'managed.kubeconfig'),
+  told: join(folder, 'told'),
+  kubeconfig: join(folder, 'kubeconfig'),
   log: join(folder, 'log'),
 })
 
@@ -32,7 +34,8 @@ export const runningDemo = (place: Place): number | undefined => {
   if (!existsSync(place.pid)) return undefined
   const pid = Number(readFileSync(place.pid, 'utf8'))
   try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('demo/serve.ts') ? pid : undefined
+    const [, program, folder] = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
+    return program?.endsWith('demo/serve.ts') && folder === place.folder ? pid : undefined
   } catch {
     return undefined
   }

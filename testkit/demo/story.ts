@@ -1,110 +1,63 @@
-import { execFileSync } from 'node:child_process'
-import { label, ManagedCluster, ManifestWork } from '../../src/api/index.ts'
-import {
-  CertificateSigningRequest,
-  ClusterRole,
-  clientFor,
-  connectionFrom,
-  loadKubeconfig,
-  type Client,
-} from '../../src/kube/index.ts'
-import { isTrue } from '../../src/runtime/index.ts'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { ClusterRole, clientFor, connectionFrom, loadKubeconfig, type Client } from '../../src/kube/index.ts'
 import { eventually } from '../eventually.ts'
-import { controlPlaneBinary } from '../paths.ts'
-import { cluster, type Place } from './place.ts'
+import { clusters, type Place } from './place.ts'
+import type { Shell } from './shell.ts'
 
 const role = 'pod-reader'
-const work: ManifestWork = {
-  metadata: { name: 'rbac', namespace: cluster },
-  spec: {
-    workload: {
-      manifests: [
-        {
-          apiVersion: 'rbac.authorization.k8s.io/v1',
-          kind: 'ClusterRole',
-          metadata: { name: role },
-          rules: [{ apiGroups: [''], resources: ['pods'], verbs: ['get', 'list'] }],
-        },
-      ],
-    },
-  },
-}
+const manifest = `apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: ${role}
+rules:
+  - apiGroups: [""]
+    resources: [pods]
+    verbs: [get, list]
+`
+const verbs = `-o 'jsonpath={.rules[0].verbs}{"\\n"}'`
+const all = clusters.join(',')
 
-/** Shows the main job: a cluster joins, is accepted, gets work, and what it got is protected. It can be told again. */
-export const tell = async (place: Place): Promise<void> => {
-  const [hub, managed] = await Promise.all([place.hub, place.managed].map(clientOf))
+/** Shows the main job with the commands that anybody would use: clusters join, are accepted, get work that is protected. */
+export const tell = async (place: Place, shell: Shell, say: (text: string) => void): Promise<void> => {
+  say('\nThree clusters run, and know nothing of each other. One becomes the hub:')
+  await shell.show('clusteradm init --wait --context hub')
+
+  say('\nWhoever wants to join needs a token, which can do no more than ask, and a way to know the hub:')
+  const ticket = JSON.parse(await shell.show('clusteradm get token --context hub -o json')) as Record<string, string>
+  shell.set('LANYARD_HUB_TOKEN', ticket['hub-token']!)
+  const hub = `--hub-apiserver ${ticket['hub-apiserver']} --ca-hash ${ticket['ca-hash']}`
+  say('\nThe token is in $LANYARD_HUB_TOKEN now. Two clusters ask to join:')
+  for (const name of clusters)
+    await shell.show(`clusteradm join --context ${name} --cluster-name ${name} ${hub} --wait`)
+
+  say('\nNobody has let them in yet. An administrator of the hub does:')
+  await shell.show(`clusteradm accept --clusters ${all} --wait --context hub`)
+  await shell.show('clusteradm get clusters --context hub')
+
+  say('\nA ClusterRole goes to both of them:')
+  writeFileSync(join(place.folder, 'role.yaml'), manifest)
+  await shell.show(`clusteradm create work rbac -f role.yaml --clusters ${all} --wait --context hub`)
+  await shell.show('clusteradm get works --context hub')
+  for (const name of clusters) await shell.show(`kubectl --context ${name} get clusterrole ${role} ${verbs}`)
+
+  const [first] = clusters
+  say(`\nSomebody in ${first} gives it more rights; the agent sees it and takes them back:`)
+  const there = await clientOf(place, first)
   try {
-    await join(hub!, shown(place.hub, 'hub'))
-    await deliver(hub!, managed!, shown(place.managed, 'managed'))
+    const before = await there.of(ClusterRole).get(role)
+    const change = `'[{"op":"add","path":"/rules/0/verbs/-","value":"delete"}]'`
+    await shell.show(`kubectl --context ${first} patch clusterrole ${role} --type=json -p ${change}`)
+    await eventually(async () => {
+      const { rules, metadata } = await there.of(ClusterRole).get(role)
+      const changed = metadata.resourceVersion !== before.metadata.resourceVersion
+      if (!changed || rules?.[0]?.verbs.includes('delete')) throw new Error('the role is not repaired yet')
+    })
   } finally {
-    hub!.close()
-    managed!.close()
+    there.close()
   }
+  await shell.show(`kubectl --context ${first} get clusterrole ${role} ${verbs}`)
 }
 
-type Kubectl = (...args: string[]) => void
-
-const join = async (hub: Client, kubectl: Kubectl): Promise<void> => {
-  console.log(`\nThe agent of "${cluster}" has asked to join. Nobody has let it in yet:`)
-  const clusters = hub.of(ManagedCluster)
-  await eventually(() => clusters.get(cluster))
-  kubectl('get', 'managedclusters')
-
-  console.log(
-    '\nAn administrator of the hub accepts it and approves its certificate request; the hub makes its access:',
-  )
-  const requests = await eventually(async () => {
-    const { items } = await hub.of(CertificateSigningRequest).list({ labelSelector: `${label.clusterName}=${cluster}` })
-    return items.length > 0 && items
-  })
-  for (const { metadata, status } of requests)
-    if (!status?.conditions?.length) kubectl('certificate', 'approve', metadata.name!)
-  kubectl('patch', 'managedcluster', cluster, '--type=merge', '-p', '{"spec":{"hubAcceptsClient":true}}')
-  await eventually(async () => {
-    const seen = await clusters.get(cluster)
-    if (!isTrue(seen, 'ManagedClusterJoined') || !isTrue(seen, 'ManagedClusterConditionAvailable'))
-      throw new Error(`${cluster} has not joined yet`)
-  })
-  kubectl('get', 'managedclusters')
-  kubectl('get', 'rolebindings', '-n', cluster)
-}
-
-const deliver = async (hub: Client, managed: Client, kubectl: Kubectl): Promise<void> => {
-  console.log('\nA ManifestWork in its namespace on the hub brings a ClusterRole to the managed cluster:')
-  const works = hub.of(ManifestWork, cluster)
-  await works.apply(work, { fieldManager: 'demo', force: true })
-  await eventually(async () => {
-    if (!isTrue(await works.get('rbac'), 'Applied')) throw new Error('the work is not applied yet')
-  })
-  kubectl('get', 'clusterrole', role, '-o', 'jsonpath={.rules[0].verbs}{"\\n"}')
-
-  console.log('\nSomebody there gives it more rights; the agent sees it and takes them back:')
-  const before = await managed.of(ClusterRole).get(role)
-  kubectl(
-    'patch',
-    'clusterrole',
-    role,
-    '--type=json',
-    '-p',
-    '[{"op":"add","path":"/rules/0/verbs/-","value":"delete"}]',
-  )
-  await eventually(async () => {
-    const { rules, metadata } = await managed.of(ClusterRole).get(role)
-    if (metadata.resourceVersion === before.metadata.resourceVersion || rules?.[0]?.verbs.includes('delete'))
-      throw new Error('the role is not repaired yet')
-  })
-  kubectl('get', 'clusterrole', role, '-o', 'jsonpath={.rules[0].verbs}{"\\n"}')
-}
-
-const clientOf = async (path: string): Promise<Client> =>
-  clientFor(connectionFrom(await loadKubeconfig({ path, env: {} })), { userAgent: 'lanyard-demo' })
-
-/** Runs kubectl, and shows both what was typed and what it answered. */
-const shown =
-  (kubeconfig: string, context: string): Kubectl =>
-  (...args) => {
-    const quoted = args.map((word) => (/[{}[\]"]/.test(word) ? `'${word}'` : word))
-    console.log(`\n$ kubectl ${quoted.join(' ')}   # ${context}`)
-    const options = { encoding: 'utf8' as const, env: { KUBECONFIG: kubeconfig, HOME: '/nonexistent' } }
-    process.stdout.write(execFileSync(controlPlaneBinary('kubectl'), args, options))
-  }
+const clientOf = async ({ kubeconfig: path }: Place, context: string): Promise<Client> =>
+  clientFor(connectionFrom(await loadKubeconfig({ path, env: {} }), { context }), { userAgent: 'lanyard-demo' })

@@ -79,10 +79,10 @@ const next = (agent: AgentState, phase: Phase, signal: AbortSignal): Promise<Pha
 
 /** Follows the managed cluster, learns who we are, and makes sure that this is remembered before any hub hears of it. */
 const started = async (settings: Settings, readiness: Readiness, signal: AbortSignal): Promise<AgentState> => {
-  const { local, namespace, driver, bootstrapSecrets, hubSecret, clock, random, log } = settings
+  const { local, home, namespace, driver, bootstrapSecrets, hubSecret, clock, random, log } = settings
   const shared = { client: local, clock, log }
-  const secret = new HubSecret({ local, namespace, name: hubSecret, clock, random, log })
-  const bootstraps = new Bootstraps({ local, namespace, names: bootstrapSecrets, driver, clock, log })
+  const secret = new HubSecret({ local: home, namespace, name: hubSecret, clock, random, log })
+  const bootstraps = new Bootstraps({ local: home, namespace, names: bootstrapSecrets, driver, clock, log })
   const nodes = new Informer({ ...shared, resource: Node, transform: slimNode })
   const claims = new Informer<ClusterClaim>({ ...shared, resource: ClusterClaim })
   for (const part of [secret, bootstraps, nodes, claims]) void part.run(signal)

@@ -60,6 +60,10 @@ export const bootstrap = async (agent: AgentState, phase: BootstrapPhase, signal
       const gone = await Promise.race([left, (trying = obtained(agent, phase, attempt, scope))])
       if (!gone) return { name: 'joined', hub: phase.hub }
       log.warn('leaving this hub', { hub: address.server, because: gone })
+      if (gone.reason === 'TryCredential') {
+        agent.refused = undefined
+        return { name: 'joined', hub: phase.hub }
+      }
       if (gone.reason !== 'BootstrapChanged') failures.set(address.source, { ...gone, at: clock.now() })
       return { name: 'choose' }
     })
@@ -186,6 +190,8 @@ const accepted = async (
 
 interface BootstrapStanding extends Standing {
   readonly problem?: { since: number; why: string } | undefined
+  /** There is a credential that the hub has refused and that is good otherwise. */
+  readonly hasCredential: boolean
 }
 
 const whyGiveUp = firstOf<BootstrapStanding>([
@@ -195,6 +201,11 @@ const whyGiveUp = firstOf<BootstrapStanding>([
     s.problem !== undefined &&
     !s.contact.unreachable &&
     s.now - s.problem.since >= s.refusalMs && { reason: 'BootstrapFailed', message: s.problem.why },
+  // A hub that refuses both credentials may take ours again: a role that was mapped anew, an authenticator that is back.
+  (s) =>
+    s.hasCredential &&
+    s.problem !== undefined &&
+    s.now - s.problem.since >= s.refusalMs && { reason: 'TryCredential', message: s.problem.why },
 ])
 
 const look = (
@@ -222,6 +233,9 @@ const look = (
     refusalMs: settings.refusalMs,
     timeoutMs: settings.hubConnectionTimeoutMs,
     problem,
+    hasCredential:
+      agent.refused !== undefined &&
+      settings.driver.unusable(agent.secret.data, { identity, now: settings.clock.now() }) === undefined,
   }
   const nextAt = Math.min(nextLook(standing), problem ? problem.since + standing.refusalMs : Infinity)
   return { reason: whyGiveUp(standing), nextAt: nextAt > standing.now ? nextAt : Infinity }

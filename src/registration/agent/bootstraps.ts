@@ -1,8 +1,7 @@
-import { Secret, type Client } from '../../kube/index.ts'
+import { decoded, Secret, type Client, type SecretData } from '../../kube/index.ts'
 import { describeError, Informer, type Clock, type Logger } from '../../runtime/index.ts'
-import type { AgentDriver, SecretData } from '../drivers/driver.ts'
+import type { AgentDriver } from '../drivers/driver.ts'
 import type { Candidate } from './hubs.ts'
-import { decoded } from './secret-data.ts'
 
 export interface BootstrapsOptions {
   local: Client

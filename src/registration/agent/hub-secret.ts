@@ -1,8 +1,16 @@
-import { isAlreadyExists, isNotFound, Secret, type Client } from '../../kube/index.ts'
+import {
+  decoded,
+  effective,
+  encoded,
+  isAlreadyExists,
+  isNotFound,
+  Secret,
+  type Client,
+  type SecretChange,
+  type SecretData,
+} from '../../kube/index.ts'
 import { describeError, Informer, type Clock, type Logger } from '../../runtime/index.ts'
-import type { SecretChange, SecretData } from '../drivers/driver.ts'
 import { patiently } from './patience.ts'
-import { decoded, effective, encoded } from './secret-data.ts'
 
 export interface HubSecretOptions {
   local: Client

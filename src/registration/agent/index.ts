@@ -7,6 +7,7 @@
  * Everything it has to remember is in one Secret (hub-secret.ts).
  */
 export { newAgent, runAgent, type Agent } from './agent.ts'
+export { idOf } from './creation.ts'
 export { isAccepted, isDenied } from './leaving.ts'
 export type { Joined, JoinedPart } from './parts.ts'
 export type { Phase } from './phases.ts'

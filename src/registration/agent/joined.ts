@@ -75,8 +75,20 @@ const member = async (agent: AgentState, phase: JoinedPhase, of: Membership, sig
   const { settings, identity } = agent
   const { local, clock, random, log, metrics, parts } = settings
   const { hub, clusters } = of
-  const hubServer = phase.hub.address.server
-  const joined: Joined = { hub, hubServer, local, identity, clusters, clock, random, log, metrics, signal }
+  const { address } = phase.hub
+  const joined: Joined = {
+    hub,
+    hubServer: address.server,
+    address,
+    local,
+    identity,
+    clusters,
+    clock,
+    random,
+    log,
+    metrics,
+    signal,
+  }
   await of.clusters.synced
   for (const listener of of.listeners) listener() // the first list came before it counted as complete
   await Promise.all([

@@ -41,6 +41,8 @@ export const whyLeave = firstOf<Standing>([
   (s) => s.moved,
   (s) => s.unusable,
   (s) =>
+    // One that was deleted has lost its credential with that, and does not ask again by itself.
+    s.deleted !== true &&
     lasts(s.contact.refused, s.refusalMs, s.now) &&
     text('CredentialRefused', `hub ${s.server} refuses the credential: ${s.contact.refused?.why}`),
   (s) => s.otherHubs && s.deleted === true && text('Deleted', `cluster ${s.name} was deleted on hub ${s.server}`),
@@ -56,7 +58,10 @@ export const whyLeave = firstOf<Standing>([
 
 /** What an agent that has a credential waits for; undefined when all is well. */
 export const whatToWaitFor = firstOf<Standing>([
-  (s) => s.contact.refused && text('Refused', `hub ${s.server} to take the credential again: ${s.contact.refused.why}`),
+  (s) =>
+    s.deleted !== true &&
+    s.contact.refused &&
+    text('Refused', `hub ${s.server} to take the credential again: ${s.contact.refused.why}`),
   (s) => s.contact.unreachable && text('Unreachable', `hub ${s.server} to answer: ${s.contact.unreachable.why}`),
   (s) =>
     s.deleted === true &&

@@ -1,7 +1,7 @@
 import type { ManagedCluster } from '../../api/index.ts'
 import type { Api, Client } from '../../kube/index.ts'
 import type { Clock, Informer, Logger, Metrics } from '../../runtime/index.ts'
-import type { AgentIdentity } from '../drivers/driver.ts'
+import type { AgentIdentity, HubAddress } from '../drivers/driver.ts'
 import { patiently } from './patience.ts'
 
 /** What the parts of a joined agent work with. It is over when the signal is aborted: another hub may follow. */
@@ -9,6 +9,8 @@ export interface Joined {
   /** The hub, as this cluster. A renewed credential is used from the next request on. */
   readonly hub: Api
   readonly hubServer: string
+  /** Where it is, for kubeconfigs of others. */
+  readonly address: HubAddress
   readonly local: Client
   readonly identity: AgentIdentity
   /** Our own ManagedCluster, and no other. */

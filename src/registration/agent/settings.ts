@@ -9,6 +9,8 @@ import type { JoinedPart } from './parts.ts'
 export interface AgentOptions {
   /** The managed cluster. */
   local: Client
+  /** Where the agent runs and has its secrets; the managed cluster, unless it runs in another one for it. */
+  home?: Client | undefined
   /** The agent's own namespace there, with its secrets. */
   namespace: string
   driver: AgentDriver
@@ -40,6 +42,7 @@ export interface AgentOptions {
 /** The options with every default in its place. */
 export interface Settings {
   readonly local: Client
+  readonly home: Client
   readonly namespace: string
   readonly driver: AgentDriver
   readonly clusterName: string | undefined
@@ -62,6 +65,7 @@ export interface Settings {
 
 export const settingsOf = (options: AgentOptions): Settings => ({
   local: options.local,
+  home: options.home ?? options.local,
   namespace: options.namespace,
   driver: options.driver,
   clusterName: options.clusterName,

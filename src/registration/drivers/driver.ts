@@ -1,5 +1,5 @@
 import type { ManagedCluster } from '../../api/index.ts'
-import type { Api, ClientOptions, KubeconfigParts } from '../../kube/index.ts'
+import type { Api, ClientOptions, KubeconfigParts, SecretChange, SecretData } from '../../kube/index.ts'
 import type { Clock, ConditionState, Logger, Manager, Reason } from '../../runtime/index.ts'
 
 /**
@@ -15,21 +15,20 @@ export interface HubDriver {
   serves(cluster: ManagedCluster): boolean
   /** With auto-approval on: why this cluster still has to wait for a person; undefined when it need not. */
   waitsForPerson(cluster: ManagedCluster): Reason | undefined
-  /** Makes what the cluster's identity needs outside of Kubernetes. Called at each reconcile of an accepted cluster: sends nothing when nothing differs. */
-  grant(cluster: ManagedCluster, signal: AbortSignal): Promise<void>
+  /**
+   * Makes what the cluster's identity needs outside of Kubernetes. Called at each reconcile of an accepted cluster: sends nothing
+   * when nothing differs. A driver that takes its time says what is still to come, and wakes the cluster then.
+   */
+  grant(cluster: ManagedCluster, signal: AbortSignal): Promise<Reason | undefined | void>
   /** Takes all of that away, after RBAC was revoked. What is already gone is a success; a crash in the middle is made good by the next call. */
   revoke(cluster: ManagedCluster, signal: AbortSignal): Promise<void>
   /** Adds controllers of its own: approval, signing. */
   start?(manager: Manager): void
-  /** After `start`: names clusters for which `waitsForPerson` may answer differently now. A watch for whoever accepts clusters. */
+  /** After `start`: names clusters for which it may answer differently now. A watch for whoever accepts clusters. */
   wakes?(enqueue: (cluster: string) => void): () => void
 }
 
-/** The data of a Secret, decoded. */
-export type SecretData = Readonly<Record<string, string>>
-
-/** Keys to write into a secret; undefined removes one. */
-export type SecretChange = Readonly<Record<string, string | undefined>>
+export type { SecretChange, SecretData }
 
 /** Whose credential it is. */
 export interface AgentIdentity {

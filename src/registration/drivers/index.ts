@@ -1,12 +1,15 @@
 /** The door of the plug-in point: what a driver is, and the table of those that exist. A new one is a folder and a line here. */
+import { awsIrsaAgentDriver, awsIrsaHubDriver } from './aws-irsa/index.ts'
 import { csrAgentDriver, csrHubDriver } from './csr/index.ts'
 
+export * from './aws-irsa/index.ts'
 export * from './csr/index.ts'
 export type * from './driver.ts'
 export { asBootstrapUser, asHolder, hubFromKubeconfig } from './kubeconfig-hub.ts'
 
-/** Both sides of each driver, by the name that objects hold. */
+/** Both sides of each driver, by the name that objects hold, in the order in which they are asked: `csr` serves whom no other does. */
 export const drivers = {
+  awsirsa: { hub: awsIrsaHubDriver, agent: awsIrsaAgentDriver },
   csr: { hub: csrHubDriver, agent: csrAgentDriver },
 } as const
 

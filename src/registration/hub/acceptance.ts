@@ -98,8 +98,11 @@ const refuse = async (
 const accept = async (records: Records, cluster: ManagedCluster, signal: AbortSignal): Promise<ReconcileResult> => {
   let current = cluster
   try {
-    current = await letIn(records, cluster, signal)
-    await report(records, current, Accepted.accepted(), signal)
+    const { written, pending } = await letIn(records, cluster, signal)
+    current = written
+    // Its driver wakes it when it is done; what is not there yet must not be called accepted.
+    if (pending) records.log.info('a cluster waits for its driver', { cluster: cluster.metadata.name, ...pending })
+    else await report(records, current, Accepted.accepted(), signal)
   } catch (error) {
     if (!isPassing(error)) await report(records, current, Accepted.failed((error as Error).message), signal)
     throw error
@@ -108,7 +111,11 @@ const accept = async (records: Records, cluster: ManagedCluster, signal: AbortSi
 }
 
 /** Two waves: what is in the namespace cannot be made before it. */
-const letIn = async (records: Records, cluster: ManagedCluster, signal: AbortSignal): Promise<ManagedCluster> => {
+const letIn = async (
+  records: Records,
+  cluster: ManagedCluster,
+  signal: AbortSignal,
+): Promise<{ written: ManagedCluster; pending: Reason | undefined | void }> => {
   const name = cluster.metadata.name!
   const finalizers = [...new Set([...(cluster.metadata.finalizers ?? []), finalizer.managedCluster])]
   // The first taint goes along: a write of its own would raise the generation once more, and so cost two.
@@ -132,8 +139,8 @@ const letIn = async (records: Records, cluster: ManagedCluster, signal: AbortSig
   const memory = wasLeaving ? forgotten : undefined
   const desired = permissionsOf(name, 'accepted', { labels: records.settings.labels, memory })
   await applyPermissions(records, name, desired, { intent: 'accept', signal })
-  await driverOf(records, written.value).grant(written.value, signal)
-  return written.value
+  const pending = await driverOf(records, written.value).grant(written.value, signal)
+  return { written: written.value, pending }
 }
 
 /** A cluster that may not have its namespace has no access to it either; one whose namespace is made anew keeps what it needs. */

@@ -25,8 +25,8 @@ import {
 } from '../../api/index.ts'
 import { ClusterRole, Event, isForbidden, Lease, Namespace, type Client } from '../../kube/index.ts'
 import { findCondition, isTrue } from '../../runtime/index.ts'
-import { Accepted, Deleting, rbac } from '../contract.ts'
-import { leavingBinding, revokedOnAnnotation } from './permissions.ts'
+import { Accepted, Deleting, rbac, revokedOnAnnotation } from '../contract.ts'
+import { leavingBinding } from './permissions.ts'
 import { cleanupPriority } from './records.ts'
 
 let plane: ControlPlane

@@ -1,11 +1,11 @@
 import { finalizer, ManagedCluster, ManagedClusterAddOn, ManifestWork } from '../../api/index.ts'
 import { apiVersionOf, type ClusterRole } from '../../kube/index.ts'
 import { findCondition, inParallel, type ReconcileResult } from '../../runtime/index.ts'
-import { Accepted, Deleting, rbac } from '../contract.ts'
+import { Accepted, Deleting, rbac, revokedOnAnnotation } from '../contract.ts'
 import { reportConditions, writeCluster } from './cluster-writes.ts'
 import { summary } from './left-behind.ts'
 import { removeNamespace } from './namespace.ts'
-import { isReduced, leavesByAnnotation, permissionsOf, revokedOnAnnotation } from './permissions.ts'
+import { isReduced, leavesByAnnotation, permissionsOf } from './permissions.ts'
 import { applyPermissions, permissionsInPlace, wroteCluster, type Records } from './records.ts'
 import { noneLeft, remainingOf, removeRemaining, type Remaining } from './remaining.ts'
 

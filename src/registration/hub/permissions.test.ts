@@ -2,14 +2,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { finalizer, label } from '../../api/index.ts'
 import type { ClusterRole, KubeObject, RoleBinding } from '../../kube/index.ts'
-import { rbac } from '../contract.ts'
+import { rbac, revokedOnAnnotation } from '../contract.ts'
 import {
   everyPermissionOf,
   isReduced,
   leavesByAnnotation,
   leavingBinding,
   permissionsOf,
-  revokedOnAnnotation,
   sharedLabel,
   sharedRoles,
 } from './permissions.ts'

@@ -9,7 +9,7 @@ import {
   type Resource,
   type Subject,
 } from '../../kube/index.ts'
-import { groupsOf, rbac, registerGroup } from '../contract.ts'
+import { groupsOf, rbac, registerGroup, revokedOnAnnotation } from '../contract.ts'
 
 /**
  * How a cluster stands with the hub. A `leaving` one was denied or deleted and may still remove its works; a `denied` one may
@@ -26,7 +26,6 @@ export interface FarewellMemory {
 }
 
 export const leavesByAnnotation = 'open-cluster-management.io/leaves-by'
-export const revokedOnAnnotation = 'open-cluster-management.io/revoked-on'
 
 /** The role that leaving clusters share, and the binding of one cluster to it. Only the hub knows them. */
 export const leavingRole = 'open-cluster-management:managedcluster:leaving'

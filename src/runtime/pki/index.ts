@@ -6,3 +6,4 @@ export { readChain, validityOf, type ReadCertificate } from './read-certificate.
 export type { ReadSubject } from './read-name.ts'
 export { readRequest, RequestError, type ReadRequest, type RequestFault } from './read-request.ts'
 export { createRequest, type RequestOptions } from './request.ts'
+export { excessive, readSafely, requested, shown, unsound, type RequestState } from './request-rules.ts'

@@ -1,13 +1,13 @@
 import type { AppliedManifestWork, ManifestWork } from '../../api/index.ts'
 import type { Api, Client } from '../../kube/index.ts'
-import type { Clock, Informer, Logger, Metrics } from '../../runtime/index.ts'
+import { Freshest, type Clock, type Informer, type Logger, type Metrics } from '../../runtime/index.ts'
 import { hubHashOf, type Executor } from '../contract.ts'
 import type { ContentionLimits } from './contention.ts'
 import { DriftWatches } from './drift.ts'
-import { Freshest } from './freshest.ts'
 import { Kinds } from './kinds.ts'
 import { meaningOf, newMemory, type WorkMemory } from './memory.ts'
 import { workMetrics, type WorkMetrics } from './metrics.ts'
+import { Namespaces } from './namespaces.ts'
 import { NewKinds } from './new-kinds.ts'
 
 export interface WorkAgentOptions {
@@ -63,6 +63,7 @@ export interface Agent {
   readonly kinds: Kinds
   readonly drift: DriftWatches
   readonly newKinds: NewKinds
+  readonly namespaces: Namespaces
   readonly memories: Map<string, WorkMemory>
   readonly written: Freshest<ManifestWork>
   readonly records: Freshest<AppliedManifestWork>
@@ -158,6 +159,7 @@ export const agentFrom = (
     kinds,
     drift,
     newKinds,
+    namespaces: new Namespaces({ client: local, clock, log, onChange: (works) => [...works].forEach(enqueue) }),
     memories,
     written,
     records: new Freshest(),

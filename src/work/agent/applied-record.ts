@@ -25,6 +25,12 @@ export const refOf = ({ resource, namespace }: Target, name: string, uid?: strin
   ...(uid && { uid }),
 })
 
+/** The uid under which a record has an object; undefined when it has none, or an intent. */
+export const refUid = (record: AppliedManifestWork, target: Target, name: string): string | undefined => {
+  const key = refKey(refOf(target, name))
+  return record.status?.appliedResources?.find((ref) => refKey(ref) === key)?.uid
+}
+
 /** The record of a work on this cluster, made if there is none. It exists before anything that it is to own. */
 export const ensureRecord = async (
   agent: Agent,

@@ -10,6 +10,8 @@ import {
 import { describeError } from '../../runtime/index.ts'
 import { ManifestApplied, ManifestAvailable } from '../contract.ts'
 import type { Agent } from './agent.ts'
+import { refUid } from './applied-record.ts'
+import { claimRefusal } from './claims.ts'
 import { completeType, ruleConditions } from './condition-rules.ts'
 import { contentionMessage, noContention, noteRepair, rivalOf } from './contention.ts'
 import type { ExecutorCheck } from './executor.ts'
@@ -31,6 +33,8 @@ export interface Task {
   readonly before: Memory | undefined
   /** Most likely it is not there yet. */
   readonly unseen: boolean
+  /** Why it cannot be applied before something else of the work. */
+  readonly waitsFor: string | undefined
   readonly signal: AbortSignal
 }
 
@@ -47,6 +51,7 @@ export const applyEntry = async (task: Task): Promise<Memory> => {
   if (done) return { ...memoryOf(task, entry.target, undefined), report: done, lookAt: Infinity }
   const started = agent.clock.now()
   try {
+    if (task.waitsFor !== undefined) throw new ApplyProblem(task.waitsFor)
     const applied = await applied1(task, entry.target)
     agent.metrics.applied(entry.kind, (agent.clock.now() - started) / 1000)
     return succeeded(task, entry.target, applied)
@@ -84,6 +89,11 @@ const applied1 = async (task: Task, target: Target): Promise<Applied & { rival?:
             otherWorks(present, reference.uid)[0]?.name ??
             rivalOf(present, ['work-agent', settings.serverSideApply?.fieldManager ?? ''])
           return known !== undefined && known === hashOf(contentOf(present))
+        },
+        mayTake: (present) => {
+          const wasOurs = (): boolean => refUid(record, target, entry.name) !== undefined
+          const refusal = claimRefusal(desired, present, { record, hubHash: agent.hubHash, wasOurs })
+          if (refusal !== undefined) throw new ApplyProblem(refusal, { foreign: true })
         },
         mayWrite: (next, present) => executor.mayWrite(target, next, present),
         signal,
@@ -141,11 +151,13 @@ const failed = async (task: Task, target: Target, error: unknown, before: Memory
     entry.target = undefined // to be found anew
   }
   const ignoreFields = error instanceof ApplyProblem && error.ignoreFields
+  const foreign = error instanceof ApplyProblem && error.foreign
   const applied = (ignoreFields ? ManifestApplied.ignoreFieldFailed : ManifestApplied.failed)(wordsFor(error))
   let live: Unstructured | undefined
   let available = ManifestAvailable.missing()
   try {
-    live = await objects.find(entry.name, { signal })
+    // What is somebody else's must not be remembered as ours.
+    live = foreign ? undefined : await objects.find(entry.name, { signal })
     if (live) available = ManifestAvailable.available()
   } catch (problem) {
     if (signal.aborted || isOutage(problem)) throw problem

@@ -85,6 +85,6 @@ test('R1.52 ranks: what others need comes first, unknown kinds last, and the ord
   const sorted = inRanks(kinds.map((kind) => ({ kind, rank: rankOf(kind) }))).flat()
   assert.deepEqual(
     sorted.map(({ kind }) => kind),
-    ['Namespace', 'RoleBinding', 'Role', 'ServiceAccount', 'ConfigMap', 'Service', 'Deployment', 'Widget', 'Gadget'],
+    ['Namespace', 'Role', 'RoleBinding', 'ServiceAccount', 'ConfigMap', 'Service', 'Deployment', 'Widget', 'Gadget'],
   )
 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { KubeObject } from '../../kube/index.ts'
 import { noContention, noteRepair } from './contention.ts'
-import { Freshest } from './freshest.ts'
+import { Freshest } from '../../runtime/index.ts'
 import { meaningOf, type Memory } from './memory.ts'
 import { scopeOf, scopesFor, widthFor } from './watch-plan.ts'
 

@@ -4,7 +4,9 @@
  */
 const ranks: readonly (readonly string[])[] = [
   ['Namespace', 'CustomResourceDefinition', 'PriorityClass', 'StorageClass', 'IngressClass', 'RuntimeClass'],
-  ['Role', 'ClusterRole', 'RoleBinding', 'ClusterRoleBinding'],
+  ['Role', 'ClusterRole'],
+  // A binding that comes first would for a moment bind whatever the role was before.
+  ['RoleBinding', 'ClusterRoleBinding'],
   ['ServiceAccount', 'NetworkPolicy', 'ResourceQuota', 'LimitRange', 'PodDisruptionBudget', 'PodSecurityPolicy'],
   ['Secret', 'ConfigMap', 'PersistentVolume', 'PersistentVolumeClaim'],
   ['Service'],

@@ -211,7 +211,7 @@ const keptBy = async (agent: Agent, record: AppliedManifestWork): Promise<(ref: 
   const work = record.spec.hubHash === agent.hubHash ? agent.workOf(record.spec.manifestWorkName) : undefined
   if (!work || work.metadata.deletionTimestamp) return () => false
   const idOf = (group: string, namespace: string, name: string): string => JSON.stringify([group, namespace, name])
-  const { entries } = await planFor(work)
+  const { entries } = await planFor(work, agent.namespaces)
   // A namespace on a cluster-scoped object has no meaning, and the record does not have it.
   const ids = new Set(
     entries.flatMap(({ group, namespace = '', name }) => [idOf(group, namespace, name), idOf(group, '', name)]),

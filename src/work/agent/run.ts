@@ -62,6 +62,7 @@ export const runWorkAgent = async (options: WorkAgentOptions, signal: AbortSigna
     stop.abort()
     agent.drift.stop()
     agent.newKinds.stop()
+    agent.namespaces.stop()
     await Promise.all(running)
   }
 }

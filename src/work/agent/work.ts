@@ -13,11 +13,12 @@ import { WorkApplied } from '../contract.ts'
 import type { Agent } from './agent.ts'
 import { ensureRecord, refKey, refOf, writeRefs, type AppliedResource } from './applied-record.ts'
 import { applyEntry, keyOfTarget } from './apply.ts'
+import { roleToWaitFor } from './claims.ts'
 import type { Interest } from './drift.ts'
 import { executorCheck, type ExecutorCheck } from './executor.ts'
 import type { WorkMemory } from './memory.ts'
 import { inRanks } from './order.ts'
-import { planFor, targetOf, type Entry, type Plan } from './plan.ts'
+import { isCurrent, planFor, selectsNamespaces, targetOf, type Entry, type Plan } from './plan.ts'
 import { disownRefs, lookAgainMs, removeRefs, troubleOf, withdraw, type Left } from './removal.ts'
 import { statusFor, writeStatus, type Reported } from './status.ts'
 
@@ -49,7 +50,9 @@ export const deliver =
 
     const work = await hold(agent, known, signal)
     const memory = agent.memoryOf(name)
-    const plan = (memory.plan = await currentPlan(memory.plan, work))
+    agent.namespaces.usedBy(name, selectsNamespaces(work))
+    if (selectsNamespaces(work)) await agent.namespaces.known(signal)
+    const plan = (memory.plan = await currentPlan(agent, memory.plan, work))
     const executor = executorCheck(agent.local, work.spec.executor ?? agent.executorDefault, signal)
     const record = await orSay(agent, work, signal, () => ensureRecord(agent, work, signal))
     const pass: Pass = { agent, work, plan, memory, executor, signal, record, unseen: new Set() }
@@ -84,6 +87,7 @@ const forget = (agent: Agent, name: string): ReconcileResult => {
   agent.written.forget(name)
   agent.drift.want(`work/${name}`, [])
   agent.newKinds.waits(name, false)
+  agent.namespaces.usedBy(name, false)
   return {}
 }
 
@@ -97,8 +101,8 @@ const hold = async (agent: Agent, work: ManifestWork, signal: AbortSignal): Prom
   return agent.written.wrote(name!, work, written)
 }
 
-const currentPlan = async (plan: Plan | undefined, work: ManifestWork): Promise<Plan> =>
-  plan && plan.uid === work.metadata.uid && plan.generation === work.metadata.generation ? plan : planFor(work)
+const currentPlan = async (agent: Agent, plan: Plan | undefined, work: ManifestWork): Promise<Plan> =>
+  plan && isCurrent(plan, work, agent.namespaces) ? plan : planFor(work, agent.namespaces, plan)
 
 /** Applies what is not known to be right, and again what changed meanwhile: a repair does not wait for reports. */
 const applyDue = async (pass: Pass): Promise<void> => {
@@ -132,8 +136,10 @@ const applyInOrder = async (pass: Pass, due: readonly Entry[]): Promise<void> =>
         if (outage) return
         const before = memory.manifests.get(entry.id)
         const unseen = pass.unseen.delete(entry.id) || isMissing(agent, entry)
+        const waitsFor = roleToWaitFor(entry, pass.plan, memory)
+        const task = { agent, work, record: pass.record, entry, executor, before, unseen, waitsFor, signal }
         try {
-          const now = await applyEntry({ agent, work, record: pass.record, entry, executor, before, unseen, signal })
+          const now = await applyEntry(task)
           memory.manifests.set(entry.id, now)
         } catch (error) {
           outage ??= { error }
@@ -239,6 +245,7 @@ const report = async ({ agent, work, plan, memory, signal }: Pass, left: readonl
     entry,
     report: memory.manifests.get(entry.id)?.report ?? { states: [] },
   }))
+  reported.push(...plan.selections)
   const trouble = left.length ? `what left the work could not be removed yet: ${troubleOf(left)}` : undefined
   await writeStatus(agent, work, statusFor(work, reported, { now: agent.clock.now(), trouble }), signal)
 }

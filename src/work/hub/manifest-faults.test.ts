@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Unstructured } from '../../kube/index.ts'
-import { manifestFaults, sizeLimit } from './manifest-faults.ts'
+import { manifestBytesLimit } from '../contract.ts'
+import { manifestFaults } from './manifest-faults.ts'
 
 const config = (name: string, more: object = {}): Unstructured => ({
   apiVersion: 'v1',
@@ -43,7 +44,7 @@ test('each manifest that cannot be applied is named with its place and what to d
 })
 
 test('manifests of more than the limit are refused with the largest of them, in bytes as they are sent', () => {
-  const text = 'ü'.repeat(sizeLimit / 2 - 60)
+  const text = 'ü'.repeat(manifestBytesLimit / 2 - 60)
   assert.deepEqual(faults(config('big', { data: { text } })), [])
   const [fault] = faults(config('small'), config('big', { data: { text: `${text}ü` } }))
   assert.match(

@@ -1,13 +1,12 @@
 import type { ManifestWork } from '../../api/index.ts'
 import type { ObjectMeta } from '../../kube/index.ts'
 import type { Cause } from '../../runtime/webhook/index.ts'
+import { manifestBytesLimit } from '../contract.ts'
 
 type Manifests = NonNullable<NonNullable<ManifestWork['spec']['workload']>['manifests']>
 /** What may be said of a manifest before it is known to be an object of Kubernetes. */
 type Manifest = Record<string, unknown> & { metadata?: ObjectMeta }
 
-/** All manifests of a work together, in bytes. etcd takes 1.5 MiB with status and metadata; the agent's applied record needs room too. */
-export const sizeLimit = 500 * 1024
 /** More faults than this help nobody. */
 const mostFaults = 10
 
@@ -17,7 +16,7 @@ export const manifestFaults = (given: Manifests = []): Cause[] => {
   const list = 'spec.workload.manifests'
   if (manifests.length === 0) return [{ field: list, message: 'is empty: a work needs at least one manifest' }]
   const size = manifests.reduce((sum, manifest) => sum + Buffer.byteLength(JSON.stringify(manifest)), 0)
-  if (size > sizeLimit) return [{ field: list, message: sizeFault(size, manifests) }]
+  if (size > manifestBytesLimit) return [{ field: list, message: sizeFault(size, manifests) }]
 
   const faults: Cause[] = []
   const seen = new Map<string, number>()
@@ -32,7 +31,7 @@ export const manifestFaults = (given: Manifests = []): Cause[] => {
 const sizeFault = (size: number, manifests: readonly Manifest[]): string => {
   const sizes = manifests.map((manifest) => Buffer.byteLength(JSON.stringify(manifest)))
   const largest = sizes.indexOf(Math.max(...sizes.slice(0, 100_000)))
-  return `take ${size} bytes, and ${sizeLimit} are allowed: split the work; the largest is manifests[${largest}], with ${sizes[largest]}`
+  return `take ${size} bytes, and ${manifestBytesLimit} are allowed: split the work; the largest is manifests[${largest}], with ${sizes[largest]}`
 }
 
 const faultOf = (manifest: Manifest): Cause | undefined => {

@@ -53,7 +53,14 @@ export const csrAgentDriver = (options: CsrAgentOptions = {}): AgentDriver => {
         labels: { [label.clusterName]: cluster, [label.addOnName]: addOn },
         dnsNames,
         expirationSeconds,
-        approver: `the hub's approver for add-on ${addOn}`,
+        approver:
+          ofAddOn === signer.kubeApiServerClient
+            ? `the hub's approver for add-on ${addOn}`
+            : `the hub's approver for add-on ${addOn} and signer ${ofAddOn}; if nobody on the hub serves it, install what does, or correct signerName in status.registrations`,
+        unsigned:
+          ofAddOn === signer.kubeApiServerClient
+            ? 'the hub signs no client certificates (its kube-controller-manager has no signing key, or it is EKS): give add-ons tokens, with --addon-kubeclient-registration-auth=token'
+            : `nobody on the hub serves the signer ${ofAddOn}: install what does, or correct signerName in status.registrations`,
       })),
   }
 }

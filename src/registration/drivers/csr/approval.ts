@@ -2,6 +2,7 @@ import { label, ManagedCluster } from '../../../api/index.ts'
 import {
   CertificateSigningRequest,
   mayAccess,
+  requesterOf,
   type Api,
   type CertificateSigningRequestCondition,
   type Requester,
@@ -17,7 +18,7 @@ import {
   type Manager,
   type Reconcile,
 } from '../../../runtime/index.ts'
-import { Available, Joined, registerGroup } from '../../contract.ts'
+import { approvedReason, Available, Joined, registerGroup } from '../../contract.ts'
 import { isDecided, stateOf, type ApprovalPolicy, type CsrState, type Outcome } from './checks.ts'
 import { agentNameOf, decide, vouches } from './decision.ts'
 import { malformed } from './form.ts'
@@ -35,17 +36,6 @@ export interface ApprovalOptions {
   /** Who asked; the user that the API server has authenticated, unless requests come over another wire. */
   requesterOf?: ((csr: CertificateSigningRequest, state: Pick<CsrState, 'request'>) => Requester) | undefined
 }
-
-/** Other tools look for this reason. */
-export const approvedReason = 'AutoApprovedByHubCSRApprovingController'
-
-/** The authenticated user of a CSR that came over the Kubernetes API. */
-export const requesterOf = ({ spec }: CertificateSigningRequest): Requester => ({
-  username: spec.username ?? '',
-  ...(spec.uid && { uid: spec.uid }),
-  ...(spec.groups && { groups: spec.groups }),
-  ...(spec.extra && { extra: spec.extra }),
-})
 
 const byCluster = 'cluster'
 const clusterOf = (csr: CertificateSigningRequest): string => csr.metadata.labels?.[label.clusterName] ?? ''

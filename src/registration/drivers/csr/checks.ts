@@ -1,7 +1,7 @@
 import { annotation, conditionType, label, type ManagedCluster } from '../../../api/index.ts'
 import type { CertificateSigningRequest, Requester } from '../../../kube/index.ts'
 import { firstOf, isTrue, type Reason } from '../../../runtime/index.ts'
-import { readRequest, RequestError, type ReadRequest } from '../../../runtime/pki/index.ts'
+import { readSafely, RequestError, shown, type ReadRequest } from '../../../runtime/pki/index.ts'
 
 /** What is decided about a certificate request. Only `refused` with `final` is also denied: it can never become right. */
 export type Outcome = Reason & ({ kind: 'ignored' | 'waits' | 'approved' } | { kind: 'refused'; final: boolean })
@@ -41,15 +41,6 @@ export const stateOf = (
   }
 }
 
-const readSafely = (request: string): ReadRequest | RequestError => {
-  try {
-    return readRequest(Buffer.from(request, 'base64').toString('latin1'))
-  } catch (error) {
-    if (error instanceof RequestError) return error
-    throw error
-  }
-}
-
 /** Why a CSR is none of our business. */
 export const notOurs = firstOf<CsrState>([
   ({ csr }) => isDecided(csr) && { reason: 'Decided', message: 'it has been decided already' },
@@ -65,10 +56,6 @@ export const notOurs = firstOf<CsrState>([
       message: `it has the label ${label.addOnName}: an add-on's approver decides`,
     },
 ])
-
-/** Text from elsewhere, made safe to show. */
-export const shown = (values: readonly string[]): string =>
-  values.map((value) => JSON.stringify(value.slice(0, 80))).join(', ')
 
 /** Approved, denied, failed or signed: nothing is left to decide. */
 export const isDecided = ({ status }: CertificateSigningRequest): boolean =>

@@ -10,12 +10,12 @@ import {
   ClusterRoleBinding,
   Event,
   Namespace,
+  requesterOf,
   type Client,
 } from '../../../kube/index.ts'
 import { EventRecorder, Manager, silentLogger, systemClock } from '../../../runtime/index.ts'
 import { registerGroup } from '../../contract.ts'
 import { stateOf } from './checks.ts'
-import { requesterOf } from './approval.ts'
 import { decide } from './decision.ts'
 import { csrHubDriver } from './hub.ts'
 

@@ -1,5 +1,8 @@
 /** Registration by client certificate: see docs/drivers/csr.md. */
 export { csrAgentDriver, credentialDriver, type CsrAgentOptions } from './agent.ts'
-export { Approval, approvedReason, requesterOf, type ApprovalOptions } from './approval.ts'
-export type { ApprovalPolicy, Outcome } from './checks.ts'
+export { Approval, type ApprovalOptions } from './approval.ts'
+export { isDecided, isRenewal, stateOf, type ApprovalPolicy, type CsrState, type Outcome } from './checks.ts'
+export { agentNameOf } from './decision.ts'
+export { malformed } from './form.ts'
+export { holderAnnotation, holderOf } from './holder.ts'
 export { csrHubDriver, type CsrHubOptions } from './hub.ts'

@@ -7,11 +7,11 @@ import {
   type ApiError,
 } from '../../../kube/index.ts'
 import { sleep, stalled, timestamp } from '../../../runtime/index.ts'
-import { CertificateRotated, secretKey } from '../../contract.ts'
+import { CertificateRotated, pendingKey, secretKey } from '../../contract.ts'
 import type { ObtainContext, SecretChange, SecretData } from '../driver.ts'
 import { unusable } from './credential.ts'
 import { backoffMs, follow } from './follow.ts'
-import { csrObject, isFor, newPending, noPending, pendingIn, pendingKey, type Pending, type Recipe } from './request.ts'
+import { csrObject, isFor, newPending, noPending, pendingIn, type Pending, type Recipe } from './request.ts'
 import { signerHint, verdictOf, type Verdict } from './verdict.ts'
 
 /** With this many CSRs of one requester on the hub something goes round in circles: no more are made. */
@@ -133,7 +133,7 @@ const settled = (
   const judge = (now: CertificateSigningRequest): Issued | Refused | undefined => {
     const verdict = verdictOf(now, { recipe, pending, server, now: clock.now() })
     if (verdict.kind === 'issued' || verdict.kind === 'refused') return verdict
-    const signing = `the hub's signer ${recipe.signerName} to sign CSR ${pending.name}, which is approved; if it never does: ${signerHint(server)}`
+    const signing = `the hub's signer ${recipe.signerName} to sign CSR ${pending.name}, which is approved; if it never does: ${recipe.unsigned ?? signerHint(server)}`
     context.report({ waitingFor: verdict.kind === 'approved' ? signing : `${approver} (CSR ${pending.name})` })
     return undefined
   }

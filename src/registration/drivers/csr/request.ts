@@ -1,6 +1,7 @@
 import { createHash, createPublicKey } from 'node:crypto'
 import type { CertificateSigningRequest } from '../../../kube/index.ts'
 import { createRequest, newKey, readRequest } from '../../../runtime/pki/index.ts'
+import { pendingKey } from '../../contract.ts'
 import type { SecretChange, SecretData } from '../driver.ts'
 import { keyIn, type CertificateSubject } from './credential.ts'
 
@@ -15,6 +16,8 @@ export interface Recipe {
   expirationSeconds?: number | undefined
   /** Whom to ask for approval while it is missing. */
   approver: string
+  /** What to do about a hub that signs nothing; unless told, how a cluster joins without certificates. */
+  unsigned?: string | undefined
 }
 
 /** A key whose certificate is not issued yet, and the one CSR that it is for. */
@@ -22,9 +25,6 @@ export interface Pending {
   key: string
   name: string
 }
-
-/** Keys of the secret under which a pending request outlives the process. */
-export const pendingKey = { key: 'pending.key', csr: 'pending.csr' } as const
 
 /** What removes it again. */
 export const noPending: SecretChange = { [pendingKey.key]: undefined, [pendingKey.csr]: undefined }

@@ -33,7 +33,7 @@ export const verdictOf = (
   const failed = condition('Failed')
   if (failed) {
     const why = `the hub's signer ${recipe.signerName} could not sign CSR ${name}: ${textOf(failed)}`
-    return { kind: 'refused', at: timeOf('Failed'), why, next: signerHint(server) }
+    return { kind: 'refused', at: timeOf('Failed'), why, next: recipe.unsigned ?? signerHint(server) }
   }
   if (csr.status?.certificate) {
     const certificate = Buffer.from(csr.status.certificate, 'base64').toString('utf8')

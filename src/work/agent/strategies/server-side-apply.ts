@@ -11,6 +11,7 @@ export const serverSideApply: Strategy = async (context) => {
   const { objects, desired, owner, settings, signal } = context
   const { force = false, fieldManager = defaultFieldManager, ignoreFields = [] } = settings.serverSideApply ?? {}
   const present = await objects.find(desired.metadata.name!, { signal })
+  if (present) context.mayTake(present)
   if (present) assertNotLeaving(present)
   if (present && context.isAsApplied(present) && metadataHolds(context, present)) return { live: present }
   const wanted = leavingFields(desired, present, ignoreFields)

@@ -11,6 +11,8 @@ export interface ApplyContext {
   readonly settings: NonNullable<ManifestConfig['updateStrategy']>
   /** Whether an object has the content that the server made of the manifest when it was last applied. */
   isAsApplied(present: Unstructured): boolean
+  /** Throws when what is there is somebody else's, and the manifest does not take what it finds. */
+  mayTake(present: Unstructured): void
   /** Throws when the work's executor may not write this. */
   mayWrite(next: Unstructured, present: Unstructured | undefined): Promise<void>
   readonly signal: AbortSignal
@@ -31,9 +33,12 @@ export type Strategy = (context: ApplyContext) => Promise<Applied>
 export class ApplyProblem extends Error {
   override name = 'ApplyProblem'
   readonly ignoreFields: boolean
+  /** The object that is there is somebody else's. */
+  readonly foreign: boolean
 
-  constructor(message: string, options: { ignoreFields?: boolean; cause?: unknown } = {}) {
+  constructor(message: string, options: { ignoreFields?: boolean; foreign?: boolean; cause?: unknown } = {}) {
     super(message, { cause: options.cause })
     this.ignoreFields = options.ignoreFields ?? false
+    this.foreign = options.foreign ?? false
   }
 }

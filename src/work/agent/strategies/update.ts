@@ -43,7 +43,10 @@ export const presentOrCreated = async (
       if (!isAlreadyExists(error)) throw error
     }
   }
-  return (await objects.find(desired.metadata.name!, { signal })) ?? create(context)
+  const present = await objects.find(desired.metadata.name!, { signal })
+  if (!present) return create(context)
+  context.mayTake(present)
+  return present
 }
 
 export const isCreated = (of: Unstructured | Applied): of is Applied & { change: 'created' } =>

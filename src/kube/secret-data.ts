@@ -1,5 +1,10 @@
-import type { Secret } from '../../kube/index.ts'
-import type { SecretChange, SecretData } from '../drivers/driver.ts'
+import type { Secret } from './builtin.ts'
+
+/** The data of a Secret, decoded. */
+export type SecretData = Readonly<Record<string, string>>
+
+/** Keys to write into a secret; undefined removes one. */
+export type SecretChange = Readonly<Record<string, string | undefined>>
 
 /** The data of a Secret as text; undefined when there is no Secret. */
 export const decoded = (secret: Secret | undefined): SecretData | undefined =>

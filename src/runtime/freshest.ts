@@ -1,4 +1,4 @@
-import type { KubeObject } from '../../kube/index.ts'
+import type { KubeObject } from '../kube/index.ts'
 
 /**
  * The newest state that we know of objects: what the last write answered, until the watch brings something else.
@@ -19,7 +19,9 @@ export class Freshest<T extends KubeObject> {
   of(key: string, cached: T | undefined): T | undefined {
     const written = this.#written.get(key)
     if (!written) return cached
-    if (written.older.has(cached?.metadata.resourceVersion)) return written.object
+    const version = cached?.metadata.resourceVersion
+    // A patch without a version may have come after somebody else's write, which the watch then brings first.
+    if (written.older.has(version) || isBefore(version, written.object.metadata.resourceVersion)) return written.object
     this.#written.delete(key)
     return cached
   }
@@ -28,3 +30,9 @@ export class Freshest<T extends KubeObject> {
     this.#written.delete(key)
   }
 }
+
+/** Resource versions of one kind grow (KEP-5504); what is no such number is not compared. */
+const isBefore = (a: string | undefined, b: string | undefined): boolean =>
+  a !== undefined && b !== undefined && isNumber.test(a) && isNumber.test(b) && BigInt(a) < BigInt(b)
+
+const isNumber = /^[1-9][0-9]*$/
