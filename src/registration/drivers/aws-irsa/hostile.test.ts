@@ -49,6 +49,7 @@ test('R1.38 a cluster that stamps the ARN of another gains nothing, takes nothin
   await createIrsaCluster(admin, 'victim', arnOf('v'))
   await says('victim', 'True', /Accepted/)
   const before = await leftInAws(eks)
+  const recorded = await grantsOf(admin)
   const entry = await entryOf(roleOf(arnOf('v')))
   assert.deepEqual(
     [entry.username, entry.kubernetesGroups],
@@ -65,6 +66,7 @@ test('R1.38 a cluster that stamps the ARN of another gains nothing, takes nothin
   await eventually(async () => assert.equal(await clusterOf(admin, 'thief'), undefined), limit)
 
   assert.deepEqual(await leftInAws(eks), before)
+  assert.deepEqual(await grantsOf(admin), recorded)
   assert.deepEqual(await entryOf(roleOf(arnOf('v'))), entry)
   await admin.of(ManagedCluster).delete('victim')
   await eventually(async () => assert.deepEqual(await leftInAws(eks), []), limit)

@@ -76,6 +76,10 @@ test('R1.33 what somebody changed in our entry, or put beside it, is put right',
   )
   assert.equal(isMapped(await readMapRoles(twice), entry('a')), false)
   assert.equal(await set(twice, 'a'), made)
+  // The last entry counts for the authenticator; the other one would, as soon as somebody removes it.
+  const hidden = `- rolearn: ${role('a')}\n  username: x\n  groups: [system:masters]\n${made}`
+  assert.equal(isMapped(await readMapRoles(hidden), entry('a')), false)
+  assert.equal(await set(hidden, 'a'), made)
 })
 
 test('R1.33 a broken aws-auth is left alone, and its error quotes nothing of it', async () => {
