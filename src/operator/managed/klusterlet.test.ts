@@ -342,42 +342,42 @@ test('a hub that does not answer holds up the removal of an agent for a while on
   await clusters().delete('c4')
 })
 
-for (const mode of ['Hosted', 'SingletonHosted'] as const)
-  test(`an agent in mode ${mode} runs here for another cluster, has its secrets here, and leaves nothing on either`, async (t) => {
-    const far = await startControlPlane({ audit: false })
-    t.after(() => far.stop())
-    const name = `klusterlet-${mode.toLowerCase()}`
-    const before = { here: await objects(), far: await inventory(far) }
-    await create({ clusterName: name, deployOption: { mode } }, name)
-    await eventually(async () => {
-      const state = await stateOf('ReadyToApply', name)
-      assert.match(state!.message, /external-managed-kubeconfig does not exist; create it with the kubeconfig/)
-    }, patience)
-    const { cert, key } = far.clientCertificate({ user: 'far-admin', groups: ['system:masters'] })
-    const kubeconfig = await kubeconfigText({ cluster: 'far', server: far.server, ca: far.ca, user: { cert, key } })
-    const admin = plane.client()
-    await admin
-      .of(Secret, name)
-      .create({ metadata: { name: 'external-managed-kubeconfig', namespace: name }, stringData: { kubeconfig } })
-    await allowBootstrap(hubPlane, 'bootstrap')
-    await sendTo(plane, hubPlane, { namespace: name })
-    await accept(hubPlane, name)
-    await joined(name)
-    await deliver(name, 'delivered-far', far)
-    assert.equal((await stateOf('ReadyToApply', name))?.status, 'True')
-    assert.ok((await admin.of(Secret, name).get('hub-kubeconfig-secret')).data!['tls.key'])
-    const secrets = await far.client().of(Secret).list()
-    assert.deepEqual(
-      secrets.items.filter(({ metadata }) => metadata.name === 'hub-kubeconfig-secret'),
-      [],
-    )
-    assert.equal(await plane.client().of(ClusterRole).find('delivered-far'), undefined)
+// SingletonHosted is the same one process; its spec is in spec.test.ts.
+test('an agent in mode Hosted runs here for another cluster, has its secrets here, and leaves nothing on either', async (t) => {
+  const far = await startControlPlane({ audit: false })
+  t.after(() => far.stop())
+  const name = 'klusterlet-hosted'
+  const before = { here: await objects(), far: await inventory(far) }
+  await create({ clusterName: name, deployOption: { mode: 'Hosted' } }, name)
+  await eventually(async () => {
+    const state = await stateOf('ReadyToApply', name)
+    assert.match(state!.message, /external-managed-kubeconfig does not exist; create it with the kubeconfig/)
+  }, patience)
+  const { cert, key } = far.clientCertificate({ user: 'far-admin', groups: ['system:masters'] })
+  const kubeconfig = await kubeconfigText({ cluster: 'far', server: far.server, ca: far.ca, user: { cert, key } })
+  const admin = plane.client()
+  await admin
+    .of(Secret, name)
+    .create({ metadata: { name: 'external-managed-kubeconfig', namespace: name }, stringData: { kubeconfig } })
+  await allowBootstrap(hubPlane, 'bootstrap')
+  await sendTo(plane, hubPlane, { namespace: name })
+  await accept(hubPlane, name)
+  await joined(name)
+  await deliver(name, 'delivered-far', far)
+  assert.equal((await stateOf('ReadyToApply', name))?.status, 'True')
+  assert.ok((await admin.of(Secret, name).get('hub-kubeconfig-secret')).data!['tls.key'])
+  const secrets = await far.client().of(Secret).list()
+  assert.deepEqual(
+    secrets.items.filter(({ metadata }) => metadata.name === 'hub-kubeconfig-secret'),
+    [],
+  )
+  assert.equal(await plane.client().of(ClusterRole).find('delivered-far'), undefined)
 
-    await gone(name)
-    await eventually(async () => {
-      assert.deepEqual(await objects(), before.here)
-      assert.deepEqual(await inventory(far), before.far)
-    }, patience)
-    assert.equal((await clusters().get(name)).spec.hubAcceptsClient, false)
-    await clusters().delete(name)
-  })
+  await gone(name)
+  await eventually(async () => {
+    assert.deepEqual(await objects(), before.here)
+    assert.deepEqual(await inventory(far), before.far)
+  }, patience)
+  assert.equal((await clusters().get(name)).spec.hubAcceptsClient, false)
+  await clusters().delete(name)
+})

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { agentRole, hubRole } from '../aws-roles.ts'
-import { durationSeconds, readAgentSpec, type KlusterletSpec } from './spec.ts'
+import { durationSeconds, isHosted, readAgentSpec, type KlusterletSpec } from './spec.ts'
 
 const read = (spec: KlusterletSpec, drivers = ['csr', 'awsirsa']) =>
   readAgentSpec(spec, { image: 'lanyard:1', drivers })
@@ -78,4 +78,11 @@ test('a value that cannot be a flag is named instead of being torn apart', () =>
   const { flags, ignored } = read({ registrationConfiguration: { clusterAnnotations } })
   assert.deepEqual(flags, ['--registration-auth=csr'])
   assert.match(ignored.join(), /list: its value has a comma/)
+})
+
+test('Hosted and SingletonHosted are the same to us, and so are Default and Singleton: one process either way', () => {
+  const hosted = (mode?: NonNullable<KlusterletSpec['deployOption']>['mode']): boolean =>
+    isHosted(mode ? { deployOption: { mode } } : {})
+  assert.deepEqual([hosted('Hosted'), hosted('SingletonHosted')], [true, true])
+  assert.deepEqual([hosted(), hosted('Default'), hosted('Singleton')], [false, false, false])
 })
