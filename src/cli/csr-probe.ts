@@ -25,6 +25,7 @@ export const probeCsr = async (
   const name = `clusteradm-probe-${randomBytes(5).toString('hex')}`
   const { csr } = createRequest({ commonName: name, key: newKey() })
   try {
+    // Not cut by an interruption: a server may still carry out a request that we gave up, after our delete.
     const made = await csrs.create(
       {
         metadata: { name },
@@ -35,8 +36,9 @@ export const probeCsr = async (
           expirationSeconds: 600,
         },
       },
-      { signal },
+      { timeoutMs: patienceMs },
     )
+    signal.throwIfAborted()
     const condition = {
       type: 'Approved' as const,
       status: 'True' as const,
