@@ -93,6 +93,13 @@ test('join and unjoin, each twice at the same time: both end well, or one says w
   ok(await at(managed, ['unjoin']))
 })
 
+test('an unjoin that ended between agent and namespace is finished by the next one', async () => {
+  ok(await at(managed, join))
+  await local.of(Klusterlet).delete('klusterlet')
+  assert.match(ok(await at(managed, ['unjoin'])).out, /What an earlier unjoin left is removed/)
+  assert.equal(await local.of(Namespace).find('open-cluster-management-agent'), undefined)
+})
+
 const withHubCredential = async (server: string): Promise<void> => {
   ok(await at(managed, join))
   const { cert, key } = hub.clientCertificate({

@@ -90,7 +90,8 @@ const chosenKlusterlet = async (cli: Unjoin, { client }: Cluster): Promise<Klust
 /** No agent: either all is done, or an earlier run was interrupted after it, or this is some other cluster. */
 const nothingJoined = async (cli: Unjoin, cluster: Cluster): Promise<void> => {
   const { hub } = await roleOf(cluster, cli.signal)
-  const removed = await purge(cli, cluster)
+  const orphans = await removeOrphans(cli, cluster.client)
+  const removed = (await purge(cli, cluster)) || orphans
   if (!removed && hub) await requireManaged(cli, cluster)
   cli.out.line(
     removed ? 'What an earlier unjoin left is removed.' : 'There is no agent on this cluster: nothing to do.',
@@ -139,6 +140,19 @@ const removeNamespace = async (cli: Unjoin, client: Client, klusterlet: Klusterl
   await client.of(Namespace).delete(name, { signal: cli.signal })
   const gone = { apiVersion: 'v1', kind: Namespace.kind, metadata: { name } }
   await untilObjectsGone(cli, client, [gone], 'the agent')
+}
+
+/** Namespaces that were made for agents of which there is none any more; says whether there was one. */
+const removeOrphans = async (cli: Unjoin, client: Client): Promise<boolean> => {
+  const { items } = await client.of(Namespace).list({ labelSelector: createdBy.klusterlet, signal: cli.signal })
+  const left = items.map(({ metadata }) => ({
+    apiVersion: 'v1',
+    kind: Namespace.kind,
+    metadata: { name: metadata.name! },
+  }))
+  const removed = await removeAll(client, left, { dryRun: cli.flags['dry-run'], signal: cli.signal })
+  if (!cli.flags['dry-run']) await untilObjectsGone(cli, client, removed, 'the agent')
+  return removed.length > 0
 }
 
 /** Removes the operator where no other agent needs it, and says whether there was something. */
