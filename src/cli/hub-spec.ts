@@ -1,6 +1,7 @@
 import type { ClusterManager } from '../api/index.ts'
 import { closest } from '../kube/words/index.ts'
 import { UsageError, type Flags, type ValuesOf } from '../main/flags.ts'
+import { parsePattern } from '../registration/drivers/index.ts'
 import { checkedEksArn, isEksArn, strategies, type Strategy } from './eks.ts'
 import { gatesBy, installFlags, keyAndValue, mergedGates, sizingOf } from './install-flags.ts'
 
@@ -103,11 +104,12 @@ export const checkHubFlags = (flags: HubValues, given: ReadonlySet<string>): voi
   sizingOf(flags)
 }
 
+// By the hub's own reader: what is taken here is never refused there.
 const checkPattern = (pattern: string): void => {
   try {
-    void new RegExp(pattern)
-  } catch {
-    throw new UsageError(`--auto-approved-arn-patterns: ${JSON.stringify(pattern)} is not a regular expression`)
+    parsePattern(pattern)
+  } catch (error) {
+    throw new UsageError(`--auto-approved-arn-patterns: ${(error as Error).message}`, { cause: error })
   }
 }
 

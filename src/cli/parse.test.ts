@@ -78,6 +78,18 @@ test('R1.2 R1.3 strategies are said in many ways and written in one', async () =
 const hubArn = 'arn:aws:eks:us-west-2:123456789012:cluster/hub'
 const managedArn = 'arn:aws-us-gov:eks:us-gov-west-1:123456789012:cluster/m_1'
 
+test('R1.39 a pattern of ARNs is read as the hub reads it: all of them as a star, none with a backreference', () => {
+  const check = (pattern: string): void => {
+    const said = words(
+      `--registration-auth aws-irsa --hub-cluster-arn ${hubArn} --feature-gates ManagedClusterAutoApproval=true`,
+    )
+    const { values, given } = parseArguments([...said, '--auto-approved-arn-patterns', pattern], hubFlags)
+    checkHubFlags(values, given)
+  }
+  check('*')
+  assert.throws(() => check('(a)\\1'), /--auto-approved-arn-patterns: /)
+})
+
 test('R1.2 what init is told becomes the spec of the ClusterManager', () => {
   const said = words(
     `init --registration-auth csr,aws-irsa,grpc --hub-cluster-arn ${hubArn} --aws-resource-tags a=b
