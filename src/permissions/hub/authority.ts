@@ -102,19 +102,23 @@ const notHeld = async (
     return [
       `give ${deeds.length} single rights, of which more than ${mostQuestions} cannot be compared with what they hold (verb escalate, or fewer rules)`,
     ]
-  const lacking: Deed[] = []
+  const lacking = new Set<Deed>()
   let asked = 0
   await inParallel(
     16,
     deeds.map((deed) => async () => {
       // Enough is known to refuse it.
-      if (lacking.length > mostNamed) return
+      if (lacking.size > mostNamed) return
       asked++
-      if (!(await mayDo(client, who, deed, signal))) lacking.push(deed)
+      if (!(await mayDo(client, who, deed, signal))) lacking.add(deed)
     }),
   )
-  const named = lacking.slice(0, mostNamed).map(describeDeed)
-  return asked < deeds.length || lacking.length > mostNamed ? [...named, 'and more'] : named
+  // In the order in which they were written, whichever answer came first: the same request gets the same words.
+  const named = deeds
+    .filter((deed) => lacking.has(deed))
+    .slice(0, mostNamed)
+    .map(describeDeed)
+  return asked < deeds.length || lacking.size > mostNamed ? [...named, 'and more'] : named
 }
 
 const mayDo = async (client: Pick<Api, 'of'>, who: Requester, deed: Deed, signal: AbortSignal): Promise<boolean> => {
