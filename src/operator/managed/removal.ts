@@ -10,11 +10,14 @@ import type { Pass } from './controller.ts'
 import { leaveJob, leaveJobName, sharedOwner } from './desired.ts'
 import { removeRemotely } from './remote.ts'
 
-/** How often a removal that waits looks again. */
-const againMs = 5000
+/** How often a removal that waits looks again: a managed cluster that is not watched has no other way to be seen. */
+const againMs = 1000
 
 /** On a Klusterlet that is being deleted: how the farewell went. */
 const leftAnnotation = 'operator.open-cluster-management.io/left'
+
+/** On a Klusterlet in mode Hosted that is being deleted: its managed cluster needs no more visits, and the way there may go. */
+const cleanedAnnotation = 'operator.open-cluster-management.io/managed-cluster-cleaned'
 
 /**
  * Takes an agent away, step by step; each pass does what can be done by now. The agent stops, a job tells the hub and removes
@@ -37,6 +40,12 @@ export const removeAgent = async (pass: Pass): Promise<ReconcileResult> => {
       return waits(pass, `the agent leaves its hub and removes its works, until ${until(pass)}`)
     await note(pass, outcome)
     return {} // the note brings it back here
+  }
+  if (place.hosted && klusterlet.metadata.annotations[cleanedAnnotation] === undefined) {
+    const left = await removeFromManaged(pass)
+    if (left.length > 0) return waits(pass, `still there: ${left.join(', ')}`)
+    await annotate(pass, cleanedAnnotation, 'true')
+    return {}
   }
   const left = await removeAll(pass)
   if (left.length > 0) return waits(pass, `still there: ${left.join(', ')}`)
@@ -76,15 +85,20 @@ const leave = async (pass: Pass): Promise<string | undefined> => {
 }
 
 /** Kept on the object, so that a restart does not begin anew; told as an event, because the object goes. */
-const note = async ({ operator, klusterlet, signal }: Pass, outcome: string): Promise<void> => {
-  const { name, resourceVersion } = klusterlet.metadata
+const note = async (pass: Pass, outcome: string): Promise<void> => {
+  const { operator, klusterlet } = pass
   if (outcome)
     operator.events.record(
       { ...klusterlet, apiVersion: apiVersionOf(Klusterlet), kind: Klusterlet.kind },
       { type: 'Warning', reason: 'ThingsRemain', action: 'Remove', note: outcome },
     )
-  operator.log.info('the agent has left', { klusterlet: name, remains: outcome })
-  const merge = { metadata: { resourceVersion, annotations: { [leftAnnotation]: outcome || 'nothing remains' } } }
+  operator.log.info('the agent has left', { klusterlet: klusterlet.metadata.name, remains: outcome })
+  await annotate(pass, leftAnnotation, outcome || 'nothing remains')
+}
+
+const annotate = async ({ operator, klusterlet, signal }: Pass, annotation: string, value: string): Promise<void> => {
+  const { name, resourceVersion } = klusterlet.metadata
+  const merge = { metadata: { resourceVersion, annotations: { [annotation]: value } } }
   await operator.client.of(Klusterlet).patch(name!, { merge }, { signal })
 }
 
@@ -122,8 +136,6 @@ const isLast = ({ caches, klusterlet, place }: Pass): boolean =>
 /** Deletes what can be deleted by now; answers with what is still there. */
 const removeAll = async (pass: Pass): Promise<string[]> => {
   const { caches, place } = pass
-  const remote = place.hosted ? await removeFromManaged(pass) : []
-  if (remote.length > 0) return remote // the way there is in a secret that would go next
   if (!place.hosted && isLast(pass)) await releaseRecords(pass.operator.client, pass.signal)
   await removeHubSecret(pass)
   const kinds = [kept(Job, caches.jobs), ...caches.own, ...caches.shared]
