@@ -138,7 +138,7 @@ const refusals: [
   more?: Partial<Asked>,
 ][] = [
   [
-    'R3.17 the identity does not allow the namespace',
+    'the identity does not allow the namespace',
     world(without('AWSClusterRoleIdentity/prod')),
     ref('Role', 'prod'),
     0,
@@ -146,7 +146,7 @@ const refusals: [
     /not permitted to use AWSClusterRoleIdentity: prod.*no namespace.*add red to spec.allowedNamespaces/,
   ],
   [
-    'R3.35 the source in the middle does not',
+    'the source in the middle does not',
     world(without('AWSClusterRoleIdentity/jump', { list: ['blue'] })),
     ref('Role', 'prod'),
     1,
@@ -154,7 +154,7 @@ const refusals: [
     /AWSClusterRoleIdentity: jump.*namespaces blue.*every link/,
   ],
   [
-    'R3.35 the source at the end does not',
+    'the source at the end does not',
     world(without('AWSClusterStaticIdentity/keys', { list: [] })),
     ref('Role', 'prod'),
     2,
@@ -162,7 +162,7 @@ const refusals: [
     /AWSClusterStaticIdentity: keys/,
   ],
   [
-    'R3.20 R3.34 a role without source needs the permission of the controller identity',
+    'a role without source needs the permission of the controller identity',
     world(without('AWSClusterControllerIdentity/default')),
     ref('Role', 'orphan'),
     1,
@@ -170,7 +170,7 @@ const refusals: [
     /AWSClusterControllerIdentity: default/,
   ],
   [
-    'R3.60 it does not exist',
+    'it does not exist',
     world(good),
     ref('Static', 'nobody'),
     0,
@@ -178,7 +178,7 @@ const refusals: [
     /nobody does not exist; create it, or name another one in spec.identityRef/,
   ],
   [
-    'R3.60 its source does not exist',
+    'its source does not exist',
     world({ 'AWSClusterRoleIdentity/prod': good['AWSClusterRoleIdentity/prod'] }),
     ref('Role', 'prod'),
     1,
@@ -186,7 +186,7 @@ const refusals: [
     /jump does not exist.*sourceIdentityRef/,
   ],
   [
-    'R3.19 another controller identity than default',
+    'another controller identity than default',
     world({ ...good, 'AWSClusterControllerIdentity/mine': { spec: all } }),
     ref('Controller', 'mine'),
     0,
@@ -194,7 +194,7 @@ const refusals: [
     /the only one is default/,
   ],
   [
-    'R3.6 an identity of another namespace is not found',
+    'an identity of another namespace is not found',
     world(good),
     { kind: 'AWSServiceAccountIdentity', name: 'tenant' },
     0,
@@ -203,7 +203,7 @@ const refusals: [
     { namespace: 'blue' },
   ],
   [
-    'R3.62 a kind that is none',
+    'a kind that is none',
     world({ ...good, 'Secret/x': { spec: all } }),
     { kind: 'Secret', name: 'x' },
     0,
@@ -211,7 +211,7 @@ const refusals: [
     /no identity kind Secret/,
   ],
   [
-    'R3.62 a kind that is a word of JavaScript',
+    'a kind that is a word of JavaScript',
     world(good),
     { kind: 'constructor', name: 'x' },
     0,
@@ -219,7 +219,7 @@ const refusals: [
     /constructor/,
   ],
   [
-    'R3.62 a service account cannot be the source of a role',
+    'a service account cannot be the source of a role',
     world({
       ...good,
       'AWSClusterRoleIdentity/jump': {
@@ -236,7 +236,7 @@ const refusals: [
     /its namespace's users make it/,
   ],
   [
-    'R3.62 the namespace of the controller, whose own account could be named',
+    'the namespace of the controller, whose own account could be named',
     world(
       { ...good, 'AWSServiceAccountIdentity/hub/lanyard-hub': { spec: { roleARN: arnOf('777788889999') } } },
       { hub: {} },
@@ -248,7 +248,7 @@ const refusals: [
     { namespace: 'hub' },
   ],
   [
-    'R3.51 it is being deleted, and this cluster is new',
+    'it is being deleted, and this cluster is new',
     world({
       ...good,
       'AWSClusterStaticIdentity/keys': {
@@ -262,7 +262,7 @@ const refusals: [
     /takes no new clusters/,
   ],
   [
-    'R3.60 a role ARN that is none',
+    'a role ARN that is none',
     world({ 'AWSClusterRoleIdentity/x': { spec: { ...all, roleARN: 'arn:aws:s3:::bucket' } } }),
     ref('Role', 'x'),
     0,
@@ -270,7 +270,7 @@ const refusals: [
     /spec.roleARN.*write arn:aws:iam/,
   ],
   [
-    'R3.60 an account of nine digits',
+    'an account of nine digits',
     world({ 'AWSClusterRoleIdentity/x': { spec: { ...all, roleARN: arnOf('123456789') } } }),
     ref('Role', 'x'),
     0,
@@ -278,7 +278,7 @@ const refusals: [
     /twelve digits/,
   ],
   [
-    'R3.60 a role of another partition',
+    'a role of another partition',
     world({
       ...good,
       'AWSClusterRoleIdentity/jump': {
@@ -291,7 +291,7 @@ const refusals: [
     /aws-cn/,
   ],
   [
-    'R3.62 a region that is a host',
+    'a region that is a host',
     world(good),
     ref('Role', 'prod'),
     0,
@@ -300,7 +300,7 @@ const refusals: [
     { region: 'evil.example.com/' },
   ],
   [
-    'R3.60 no secret is named',
+    'no secret is named',
     world({ 'AWSClusterStaticIdentity/x': { spec: all } }),
     ref('Static', 'x'),
     0,
@@ -310,7 +310,7 @@ const refusals: [
 ]
 
 for (const [title, directory, reference, index, reason, words, more] of refusals)
-  test(`${title}: refused at link ${index}, with ${reason}`, () => {
+  test(`R3.6 R3.17 R3.19 R3.20 R3.34 R3.35 R3.51 R3.60 R3.62 ${title}: refused at link ${index}, with ${reason}`, () => {
     const { refusal, recipe } = walk(directory, reference, more)
     assert.equal(recipe, undefined)
     assert.equal(refusal?.reason, reason)

@@ -7,27 +7,27 @@ const bare = { name: 'red' } // a namespace that nobody has seen
 
 /** What is written, whether `red` may, and how it is told. */
 const cases: [title: string, allowed: AllowedNamespaces | null, may: boolean, told: string][] = [
-  ['R3.12 absent: nobody', undefined, false, 'no namespace'],
-  ['R3.12 null: nobody', null, false, 'no namespace'],
-  ['R3.13 {}: everybody', {}, true, 'all namespaces'],
-  ['R3.13 what Go stores for {}: everybody', { list: null, selector: {} }, true, 'all namespaces'],
-  ['R3.13 {list: null}: everybody', { list: null }, true, 'all namespaces'],
-  ['R3.14 an empty list: nobody', { list: [] }, false, 'no namespace'],
-  ['R3.14 an empty list and an empty selector: nobody', { list: [], selector: {} }, false, 'no namespace'],
-  ['R3.14 a list with it', { list: ['blue', 'red'] }, true, 'namespaces blue, red'],
-  ['R3.14 a list without it', { list: ['blue'] }, false, 'namespaces blue'],
-  ['R3.14 a list knows no patterns', { list: ['re*', '*', 'Red'] }, false, 'namespaces re*, *, Red'],
-  ['R3.16 a selector that is empty, stored by somebody else: nobody', { selector: {} }, false, 'no namespace'],
+  ['absent: nobody', undefined, false, 'no namespace'],
+  ['null: nobody', null, false, 'no namespace'],
+  ['{}: everybody', {}, true, 'all namespaces'],
+  ['what Go stores for {}: everybody', { list: null, selector: {} }, true, 'all namespaces'],
+  ['{list: null}: everybody', { list: null }, true, 'all namespaces'],
+  ['an empty list: nobody', { list: [] }, false, 'no namespace'],
+  ['an empty list and an empty selector: nobody', { list: [], selector: {} }, false, 'no namespace'],
+  ['a list with it', { list: ['blue', 'red'] }, true, 'namespaces blue, red'],
+  ['a list without it', { list: ['blue'] }, false, 'namespaces blue'],
+  ['a list knows no patterns', { list: ['re*', '*', 'Red'] }, false, 'namespaces re*, *, Red'],
+  ['a selector that is empty, stored by somebody else: nobody', { selector: {} }, false, 'no namespace'],
   ['R3.16 empty matchLabels: nobody', { selector: { matchLabels: {} } }, false, 'no namespace'],
-  ['R3.15 labels that match', { selector: { matchLabels: { team: 'red' } } }, true, 'namespaces labelled team=red'],
+  ['labels that match', { selector: { matchLabels: { team: 'red' } } }, true, 'namespaces labelled team=red'],
   [
-    'R3.15 all labels must match',
+    'all labels must match',
     { selector: { matchLabels: { team: 'red', env: 'test' } } },
     false,
     'namespaces labelled team=red and env=test',
   ],
   [
-    'R3.15 labels and expressions together',
+    'labels and expressions together',
     {
       selector: {
         matchLabels: { team: 'red' },
@@ -38,7 +38,7 @@ const cases: [title: string, allowed: AllowedNamespaces | null, may: boolean, to
     'namespaces labelled team=red and env NotIn (prod)',
   ],
   [
-    'R3.15 either list or selector is enough',
+    'either list or selector is enough',
     { list: ['blue'], selector: { matchExpressions: [{ key: 'team', operator: 'Exists' }] } },
     true,
     'namespaces blue, and namespaces labelled team Exists',
@@ -46,7 +46,7 @@ const cases: [title: string, allowed: AllowedNamespaces | null, may: boolean, to
 ]
 
 for (const [title, allowed, may, told] of cases)
-  test(title, () => {
+  test(`R3.12 R3.13 R3.14 R3.15 R3.16 allowedNamespaces, ${title}`, () => {
     assert.equal(allows(allowed, red), may)
     assert.equal(describeAllowed(allowed), told)
   })
