@@ -46,7 +46,32 @@ const schema = () =>
       'tokenSecretRef?': object('The secret with the token, in the same namespace.', {
         name: string('Its name.'),
         lastRefreshTimestamp: time('When its token was last renewed.'),
+        'digest?': string('Of the content that was written: tells whether the secret still has it.', { maxLength: 64 }),
+        'accountUID?': string('Of the service account on the managed cluster that the token is for.', {
+          maxLength: 64,
+        }),
+        'request?': string('Of audiences, validity and CA: tells whether the token is what is asked for.', {
+          maxLength: 64,
+        }),
+        'signingKey?': string('Of the key that signed the token: tells whether the cluster still takes it.', {
+          maxLength: 64,
+        }),
       }),
+      'clusters?': object('In the namespace of cluster sets: on how many clusters it is how far.', {
+        'selected?': integer('Clusters of the sets.'),
+        'replicated?': integer('Those with a ManagedServiceAccount made from this one.'),
+        'present?': integer('Those where the service account is there.'),
+        'reported?': integer('Those whose token is on the hub.'),
+      }),
+      'troubles?': array(
+        'Clusters where it is not there, or has no token; not more than 50.',
+        object('One cluster.', {
+          cluster: string('Its name.'),
+          reason: string('Why, in one word.'),
+          'message?': string('Why, and what to do about it.'),
+        }),
+        { keys: ['cluster'] },
+      ),
     }),
   })
 
