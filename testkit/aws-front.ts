@@ -15,10 +15,16 @@ export interface SeenCall {
   host: string
 }
 
-/** What is answered in place of the local AWS; undefined passes the call on. */
+/** What is answered in place of the local AWS; undefined passes the call on, `lost` does too and cuts the answer off. */
 export type Fault = (
   call: SeenCall,
-) => { status: number; code: string; headers?: Record<string, string> } | 'hang' | 'cut' | undefined
+) =>
+  | { status: number; code: string; headers?: Record<string, string> }
+  | { body: string }
+  | 'hang'
+  | 'cut'
+  | 'lost'
+  | undefined
 
 /** A way to the local AWS that counts, can break, and can live in another time. */
 export interface AwsFront {
@@ -46,6 +52,11 @@ export const startAwsFront = async (t: TestContext, upstream: string): Promise<A
       const fault = front.fault(call)
       if (fault === 'hang') return
       if (fault === 'cut') return void request.socket.destroy()
+      if (fault === 'lost') {
+        await pass(request.method!, request.url!, request.headers, body)
+        return void request.socket.destroy()
+      }
+      if (fault && 'body' in fault) return void response.writeHead(200, { 'content-type': 'text/xml' }).end(fault.body)
       if (fault) return refuse(fault.status, fault.code, fault.headers)
       const { clock } = front
       if (clock && clock.now() >= (ends.get(call.accessKeyId) ?? Number.POSITIVE_INFINITY))

@@ -12,7 +12,9 @@ import {
   identityWebhookConfigurations,
   identityWebhooks,
   startIdentities,
+  startInfrastructure,
   type IdentitySettings,
+  type InfrastructureSettings,
 } from '../src/identities/index.ts'
 import {
   ConfigMap,
@@ -58,9 +60,13 @@ export interface IdentityHub {
 
 export interface IdentityHubOptions {
   settings?: Partial<IdentitySettings>
+  /** Clusters are built too, as the hub program does. */
+  infrastructure?: Partial<InfrastructureSettings>
   clock?: Clock
   log?: Logger
   userAgent?: string
+  /** Where it lives, if not in `hubNamespace`. */
+  namespace?: string
   /** What was made of AWS before, for a hub that starts again. */
   before?: IdentityHub
 }
@@ -84,19 +90,21 @@ export const runIdentities = async (
   const aws = awsClient({ endpoints: { all: front.endpoint }, timeoutMs: 10_000 })
   const client = plane.client({ user: 'hub', groups: ['system:masters'], userAgent: options.userAgent ?? 'test-hub' })
   const admin = plane.client()
-  await namespace(admin, hubNamespace)
+  const own = options.namespace ?? hubNamespace
+  await namespace(admin, own)
   const { clock, log } = options
   const manager = new Manager({ client, clock, log, gracePeriodMs: 0 })
   const hub = startIdentities(manager, {
     client,
     aws,
     controller: fromKeys((await users.get(local))!),
-    namespace: hubNamespace,
+    namespace: own,
     region,
     settings: options.settings,
     clock,
     log,
   })
+  if (options.infrastructure) startInfrastructure(hub, { aws, settings: options.infrastructure })
   const end = new AbortController()
   const running = manager.run(end.signal)
   let stopped: Promise<void> | undefined
@@ -113,7 +121,7 @@ export const runIdentities = async (
   t.after(async () => {
     await stop()
     for (const end of atEnd) await end()
-    await removeAll(admin)
+    await removeAll(admin, own)
     direct.close()
   })
   const controllerArn = `arn:aws:iam::${managementAccount}:user/capa`
@@ -156,8 +164,8 @@ const kinds: Resource<KubeObject>[] = [
 ]
 
 /** So that the next test begins with nothing, as on a hub that has never seen an identity. */
-const removeAll = async (client: Client): Promise<void> => {
-  await client.of(ConfigMap, hubNamespace).delete('lanyard-aws-identities')
+const removeAll = async (client: Client, own: string): Promise<void> => {
+  await client.of(ConfigMap, own).delete('lanyard-aws-identities')
   for (const kind of kinds) {
     const { items } = await client.of(kind).list()
     await Promise.all(

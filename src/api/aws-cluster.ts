@@ -27,6 +27,7 @@ const spec = () =>
         pattern: '^[0-9]{12}$',
       }),
       'network?': network,
+      'networkSpec?': network, // what v1alpha3 called it; kept so that it is read and not lost
       'sshKeyName?': nullable(
         string('Key pair of the machines: "default" if absent, none if empty.', { maxLength: 255 }),
       ),

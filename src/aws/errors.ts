@@ -34,6 +34,8 @@ export interface AwsErrorDetails {
   policy?: FailurePolicy | undefined
   /** As AWS said it, such as `ExpiredTokenException`. */
   code?: string | undefined
+  /** What was called, as IAM names it in policies, such as `iam:CreateRole`. */
+  action?: string | undefined
   status?: number | undefined
   requestId?: string | undefined
   /** How long AWS wants to be left alone. */
@@ -50,6 +52,7 @@ export class AwsError extends Error {
   readonly next: string | undefined
   readonly policy: FailurePolicy
   readonly code: string | undefined
+  readonly action: string | undefined
   readonly status: number | undefined
   readonly requestId: string | undefined
   readonly retryAfterMs: number | undefined
@@ -64,6 +67,7 @@ export class AwsError extends Error {
     this.next = details.next
     this.policy = details.policy ?? { kind: 'retry' }
     this.code = details.code
+    this.action = details.action
     this.status = details.status
     this.requestId = details.requestId
     this.retryAfterMs = details.retryAfterMs
@@ -78,6 +82,7 @@ export class AwsError extends Error {
       next: this.next,
       policy: this.policy,
       code: this.code,
+      action: this.action,
       status: this.status,
       requestId: this.requestId,
       retryAfterMs: this.retryAfterMs,
@@ -149,6 +154,8 @@ const reasonsByCode: Record<string, FailureReason> = {
   DeleteConflict: 'Conflict',
   ConcurrentModification: 'Conflict',
   EntityTemporarilyUnmodifiable: 'Conflict',
+  DependencyViolation: 'Conflict',
+  ResourceInUse: 'Conflict',
   LimitExceeded: 'LimitExceeded',
   ResourceLimitExceededException: 'LimitExceeded',
   ServiceFailure: 'Unavailable',
@@ -168,7 +175,9 @@ export const reasonOf = (code: string, status: number, message = ''): FailureRea
   if (known) return known
   // EC2 and ELB have a code for each kind: InvalidVpcID.NotFound, LoadBalancerNotFound.
   if (/NotFound(Exception)?$/.test(code)) return 'NotFound'
-  if (/(AlreadyExists|Duplicate)(Exception)?$/.test(code)) return 'AlreadyExists'
+  if (/(AlreadyExists|Duplicate|AlreadyAssociated)(Exception)?$|^Duplicate/.test(code)) return 'AlreadyExists'
+  // VpcLimitExceeded, AddressLimitExceeded, TooManyLoadBalancers.
+  if (/LimitExceeded$|^TooMany/.test(code)) return 'LimitExceeded'
   if (status === 429) return 'Throttled'
   if (status >= 500) return 'Unavailable'
   if (status === 403) return 'AccessDenied'

@@ -45,7 +45,32 @@ export {
 export { realClock, type Clock } from './clock.ts'
 export type { Credentials, CredentialSource } from './credentials.ts'
 export { fromDefaultChain, type DefaultChainOptions } from './default-chain.ts'
+export {
+  ec2Reads,
+  ec2Version,
+  type Address,
+  type AwsTags,
+  type Ec2Reads,
+  type InternetGateway,
+  type NatGateway,
+  type Permission,
+  type QuerySender,
+  type RouteTable,
+  type SecurityGroup,
+  type Subnet,
+  type Vpc,
+} from './ec2.ts'
+export { ec2Writes, type Ec2Writes } from './ec2-writes.ts'
 export { eksTokens, mintEksToken, type EksToken, type EksTokenOptions } from './eks-token.ts'
+export {
+  elb,
+  elbVersion,
+  type Elb,
+  type HealthCheck,
+  type Listener,
+  type LoadBalancer,
+  type TargetGroup,
+} from './elb.ts'
 export { endpointOf, endpointsFrom, type Endpoint, type EndpointOverrides, type Service } from './endpoints.ts'
 export {
   AwsError,

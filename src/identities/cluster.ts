@@ -1,4 +1,4 @@
-import { annotation as apiAnnotation, Cluster, finalizer, group, type AWSCluster } from '../api/index.ts'
+import { finalizer, type AWSCluster } from '../api/index.ts'
 import { keyOf } from '../kube/index.ts'
 import {
   findCondition,
@@ -17,11 +17,9 @@ import {
   inUseFinalizer,
   type IdentityKind,
 } from './contract.ts'
+import { clusterOf, isPaused, pausedMs } from './paused.ts'
 import { preflight, type Outcome } from './preflight.ts'
 import type { Room } from './room.ts'
-
-/** A pause cannot be watched where Cluster API may not be installed. */
-const pausedMs = 30_000
 
 /** Finds out whether a cluster's identity works, and says so. It makes nothing in AWS: that is for whoever reads the conditions. */
 export const reconcileCluster =
@@ -32,7 +30,7 @@ export const reconcileCluster =
       room.claims.leave(key)
       return {}
     }
-    if (await isPaused(room, cluster, signal)) return { requeueAfterMs: pausedMs }
+    if (isPaused(cluster, await clusterOf(room, cluster, signal))) return { requeueAfterMs: pausedMs }
     const outcome = await preflight(room, cluster, signal)
     const written = await writeCluster(room, cluster, changeFor(room, cluster, outcome), signal)
     await report(room, cluster, written, outcome, signal)
@@ -116,16 +114,4 @@ const tell = (room: Room, before: AWSCluster, { type, status, reason, message }:
   if (status === 'Unknown' && !old) return
   const note = message
   room.events.record(before, { type: status === 'True' ? 'Normal' : 'Warning', reason, action: 'CheckIdentity', note })
-}
-
-/** By the annotation, or by the Cluster that it belongs to. */
-const isPaused = async (room: Room, cluster: AWSCluster, signal: AbortSignal): Promise<boolean> => {
-  const { annotations = {}, ownerReferences = [], namespace } = cluster.metadata
-  if (Object.hasOwn(annotations, apiAnnotation.paused)) return true
-  const owner = ownerReferences.find(
-    ({ kind, apiVersion }) => kind === 'Cluster' && apiVersion.split('/')[0] === group.clusterApi,
-  )
-  if (!owner) return false
-  const found = await room.client.of(Cluster, namespace).find(owner.name, { signal })
-  return found?.spec?.paused === true
 }

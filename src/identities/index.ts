@@ -5,6 +5,7 @@
  * over a `Directory`, which commands use as well. `permission.ts` says who may use an identity. The walk ends in a recipe (../aws),
  * never in a secret. `cluster.ts` checks each AWSCluster (`preflight.ts`) and reports; `identity.ts` keeps identities that are in use;
  * `auto-creator.ts` makes the singleton once; `secrets.ts` follows the Secrets that are referred to. Admission is in `webhooks.ts`.
+ * What clusters have in AWS is made in `infrastructure/`, which acts only on what the others have let in.
  */
 import { CredentialCache, type AwsClient, type CredentialSource } from '../aws/index.ts'
 import type { Client } from '../kube/index.ts'
@@ -34,6 +35,12 @@ export {
   type IdentityKind,
   type IdentityReference,
 } from './contract.ts'
+export {
+  infrastructureActions,
+  startInfrastructure,
+  type InfrastructureOptions,
+  type InfrastructureSettings,
+} from './infrastructure/index.ts'
 export { allowedNamespacesOf, allows, describeAllowed, namespacesAllowed, type NamespaceFacts } from './permission.ts'
 export { askedBy } from './records.ts'
 export { identityRoles } from './roles.ts'

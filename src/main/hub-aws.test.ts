@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { allowing, awsAccount } from '../../testkit/aws-account.ts'
+import { createCluster, isBuilt, mayBuild } from '../../testkit/aws-network.ts'
 import {
   createAwsCluster,
   isReady,
@@ -10,7 +11,7 @@ import {
   trusting,
 } from '../../testkit/identity-hub.ts'
 import { eventually, startControlPlane, startHub, startLocalAws } from '../../testkit/index.ts'
-import { AWSCluster, AWSClusterControllerIdentity, AWSClusterRoleIdentity } from '../api/index.ts'
+import { AWSCluster, AWSClusterControllerIdentity, AWSClusterRoleIdentity, Cluster, installCrds } from '../api/index.ts'
 import { awsClient } from '../aws/index.ts'
 import { isForbidden } from '../kube/index.ts'
 
@@ -27,6 +28,7 @@ test('R3.1 R3.2 R3.9 R3.51 the hub program with AWSIdentities: clusters of two a
   const roleARN = await awsAccount(aws, '222222222222').role(
     'capa',
     trusting(`arn:aws:iam::${managementAccount}:user/capa`),
+    { may: mayBuild },
   )
   const env = {
     AWS_ENDPOINT_URL: local.endpoint,
@@ -58,4 +60,9 @@ test('R3.1 R3.2 R3.9 R3.51 the hub program with AWSIdentities: clusters of two a
   assert.match(metrics, /lanyard_aws_clusters\{state="ready"\} 2/)
   assert.match(metrics, /lanyard_aws_calls_total\{[^}]*operation="AssumeRole"[^}]*result="ok"[^}]*\} 1/)
   assert.doesNotMatch(metrics, new RegExp(keys.secretAccessKey))
+  // What belongs to a Cluster of Cluster API is built.
+  await installCrds(client, [Cluster.crd({ conversion: 'none' })])
+  await createCluster(client, 'two/built', { spec: { identityRef: roleReference('workload') as never } })
+  const { spec } = await isBuilt(client, 'two/built')
+  assert.match(spec?.network?.vpc?.id ?? '', /^vpc-/)
 })

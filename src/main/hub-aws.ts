@@ -1,5 +1,10 @@
 import { awsClient, endpointsFrom, fromDefaultChain } from '../aws/index.ts'
-import { identityWebhookConfigurations, identityWebhooks, startIdentities } from '../identities/index.ts'
+import {
+  identityWebhookConfigurations,
+  identityWebhooks,
+  startIdentities,
+  startInfrastructure,
+} from '../identities/index.ts'
 import type { Client } from '../kube/index.ts'
 import type { Logger, Manager } from '../runtime/index.ts'
 
@@ -13,7 +18,7 @@ export interface HubAwsOptions {
 }
 
 /**
- * AWS identities on a hub: feature gate AWSIdentities. Loaded only then, so that a hub without AWS pays nothing. Region, endpoints,
+ * AWS identities on a hub, and the clusters that are built with them: feature gate AWSIdentities. Loaded only then, so that a hub without AWS pays nothing. Region, endpoints,
  * proxy and the controller's own credentials come from the environment, by the names that the AWS SDKs use.
  */
 export const hubAws = (manager: Manager, { client, namespace, instance, env, log, gates }: HubAwsOptions) => {
@@ -34,6 +39,7 @@ export const hubAws = (manager: Manager, { client, namespace, instance, env, log
     instance,
     log,
   })
+  startInfrastructure(room, { aws })
   return {
     routes: identityWebhooks({ client, records: room.records }),
     configurations: identityWebhookConfigurations,

@@ -1,0 +1,178 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { AWSCluster } from '../../api/index.ts'
+import type { AwsTags, LoadBalancer } from '../../aws/index.ts'
+import { keyOf } from '../../kube/index.ts'
+import { waiting } from '../../runtime/index.ts'
+import { clusterOf, isPaused } from '../paused.ts'
+import type { Room } from '../room.ts'
+import type { ClientOptions, Clients } from './clients.ts'
+import type { Memory } from './memory.ts'
+import { missingTags, ownerOf, type GroupRole } from './names.ts'
+import { networkOf, type Network, type SubnetSpec } from './plan.ts'
+import type { Snapshot } from './snapshot.ts'
+import { changeCluster, type InfrastructureChange } from './writes.ts'
+
+export interface InfrastructureSettings {
+  /** How often what is ready is compared with AWS. Nothing is asked in between. */
+  driftMs: number
+  /** How often something that AWS is busy with is looked at. */
+  pollMs: number
+  /** How long after a start it takes until everything that was done before is sure to be visible. */
+  settleMs: number
+  /** The first wait after a failure; it doubles. */
+  retryMs: number
+  /** How often a paused cluster is looked at. */
+  pausedMs: number
+}
+
+/** What all parts of the infrastructure get. */
+export interface Infrastructure {
+  room: Room
+  settings: InfrastructureSettings
+  memory: Memory
+  clientsFor: (options: ClientOptions) => Clients
+  random: () => number
+}
+
+/** AWS is busy with something: which condition says so, in which words. */
+export interface Pending {
+  reason: string
+  message: string
+}
+
+/** What steps have found or made, for those that follow. */
+export interface Found {
+  vpcId: string
+  vpcCidr: string
+  /** Made by us, and so removed by us. Otherwise it is only used. */
+  managed: boolean
+  subnets: SubnetSpec[]
+  internetGatewayId?: string | undefined
+  /** By the zone of the private subnets that use it; absent while it is being made. */
+  natGateways: Map<string, string>
+  natAddresses: string[]
+  groups: Record<GroupRole, string>
+  loadBalancer?: LoadBalancer | undefined
+}
+
+/** The cluster is paused: whoever paused it wants nothing to be touched. */
+export class PausedMeanwhile extends Error {
+  override name = 'PausedMeanwhile'
+}
+
+/** One pass over one cluster: who acts, where, on what. Steps read `seen` and write `found`. */
+export class Scope {
+  readonly infrastructure: Infrastructure
+  readonly apiPort: number
+  readonly signal: AbortSignal
+  readonly ec2: Clients['ec2']
+  readonly elb: Clients['elb']
+  readonly key: string
+  readonly owner: string
+  seen!: Snapshot
+  readonly found: Found = {
+    vpcId: '',
+    vpcCidr: '',
+    managed: false,
+    subnets: [],
+    natGateways: new Map(),
+    natAddresses: [],
+    groups: { 'apiserver-lb': '', lb: '', controlplane: '', node: '' },
+  }
+  #cluster: AWSCluster
+  #begun: Promise<void> | undefined
+  #overtaken = false
+
+  constructor(
+    infrastructure: Infrastructure,
+    cluster: AWSCluster,
+    options: Omit<ClientOptions, 'beforeChange'> & { apiPort: number },
+  ) {
+    this.infrastructure = infrastructure
+    this.#cluster = cluster
+    this.apiPort = options.apiPort
+    this.signal = options.signal
+    this.key = keyOf(cluster)
+    this.owner = ownerOf(cluster)
+    const { ec2, elb } = infrastructure.clientsFor({ ...options, beforeChange: () => this.#begin() })
+    this.ec2 = ec2
+    this.elb = elb
+  }
+
+  /** As it was last written. */
+  get cluster(): AWSCluster {
+    return this.#cluster
+  }
+
+  get network(): Network {
+    return networkOf(this.#cluster.spec)
+  }
+
+  /** Whether anything was changed in this pass, or tried. */
+  get hasBegun(): boolean {
+    return this.#begun !== undefined
+  }
+
+  /** Whether somebody else has changed the spec, or deletes it, since the pass began: then it did not see to all of it. */
+  get isOvertaken(): boolean {
+    return this.#overtaken
+  }
+
+  /** Its status was written. */
+  adopt(cluster: AWSCluster): void {
+    if (cluster.metadata.generation !== this.#cluster.metadata.generation) this.#overtaken = true
+    this.#cluster = cluster
+  }
+
+  async change(change: InfrastructureChange): Promise<void> {
+    const before = this.#cluster
+    const after = await changeCluster(this.infrastructure.room, before, change, this.signal)
+    // The API server counts each change of the spec; ours is one.
+    const { network = before.spec?.network, controlPlaneEndpoint = before.spec?.controlPlaneEndpoint } = change
+    const said = [before.spec?.network, before.spec?.controlPlaneEndpoint]
+    const ours = isDeepStrictEqual([network, controlPlaneEndpoint], said) ? 0 : 1
+    if (after.metadata.generation !== (before.metadata.generation ?? 0) + ours) this.#overtaken = true
+    this.#cluster = after
+  }
+
+  /**
+   * Makes something. What AWS cannot tell by a token or a name that it was made before waits until everything that was is visible:
+   * a process that was killed between a call and its answer must not have a successor that makes the same again.
+   */
+  async make<K extends keyof Snapshot>(
+    kind: K,
+    create: () => Promise<Snapshot[K][number]>,
+    { onlyOnce = false }: { onlyOnce?: boolean } = {},
+  ): Promise<Snapshot[K][number]> {
+    const afterMs = onlyOnce ? 0 : this.infrastructure.memory.unsettledMs(this.key)
+    if (afterMs > 0)
+      throw waiting('Settling', { afterMs, message: 'this process has just started; what was made before may show up' })
+    const thing = await create()
+    this.infrastructure.memory.made(this.key, kind, thing)
+    ;(this.seen[kind] as Snapshot[K][number][]).push(thing)
+    return thing
+  }
+
+  /** Tags that it should have and has not. */
+  async keepTags(thing: { id: string; tags: AwsTags }, wanted: AwsTags): Promise<void> {
+    const missing = missingTags(thing.tags, wanted)
+    if (Object.keys(missing).length > 0) await this.ec2.createTags([thing.id], missing)
+  }
+
+  /**
+   * Before the first change in AWS. `clusterctl move` pauses and then waits for who holds it; we hold it and then look whether it is
+   * paused. So one of the two always sees the other, and two hubs never act on one cluster.
+   */
+  #begin(): Promise<void> {
+    return (this.#begun ??= this.#claim())
+  }
+
+  async #claim(): Promise<void> {
+    const isDeleting = this.#cluster.metadata.deletionTimestamp !== undefined
+    await this.change({ holdMove: true, ...(isDeleting ? {} : { finalizer: true }) })
+    const owner = await clusterOf(this.infrastructure.room, this.#cluster, this.signal)
+    if (isPaused(this.#cluster, owner)) throw new PausedMeanwhile(`cluster ${this.key} was paused`)
+    if (!isDeleting && this.#cluster.metadata.deletionTimestamp)
+      throw waiting('Deleting', { afterMs: 0, message: `cluster ${this.key} is being deleted: nothing is made for it` })
+  }
+}

@@ -1,0 +1,66 @@
+import { annotation } from '../../api/index.ts'
+import type { Client, Unstructured } from '../../kube/index.ts'
+import { inParallel } from '../../runtime/index.ts'
+import type { Bundle, Found, Item } from './bundle.ts'
+import { isPausable, isPaused, mark, markOf, pausesBySpec } from './marks.ts'
+
+const width = 16
+
+/** Pauses what is not paused yet, and writes down on each why. What nobody owns is only marked. */
+export const pauseAll = async (
+  client: Client,
+  items: readonly Item[],
+  to: string,
+  signal: AbortSignal,
+): Promise<void> => {
+  const awake = items.filter(({ resource, object, loose }) => {
+    if (!loose && !isPausable(resource)) return false
+    return markOf(object, 'movingTo') !== to || (isPausable(resource) && !isPaused(object))
+  })
+  await inParallel(
+    width,
+    awake.map(({ resource, object }) => async () => {
+      const { namespace, name, uid } = object.metadata
+      const bySpec = pausesBySpec(resource)
+      const byAnnotation = isPausable(resource) && !bySpec
+      const annotations = { [mark.movingTo]: to, ...(byAnnotation ? { [annotation.paused]: 'true' } : {}) }
+      const merge = { metadata: { uid, annotations }, ...(bySpec ? { spec: { paused: true } } : {}) }
+      await client.of(resource, namespace).patch(name!, { merge }, { fieldManager: 'lanyard', signal })
+    }),
+  )
+}
+
+/** Ends the pause. Clusters come first: who follows an AWSCluster looks at its Cluster when the AWSCluster changes, and not before. */
+export const unpauseAll = async (
+  client: Client,
+  found: readonly Found[],
+  arrived: { from: string } | undefined,
+  signal: AbortSignal,
+): Promise<void> => {
+  for (const first of [true, false])
+    await inParallel(
+      width,
+      found
+        .filter(({ resource }) => pausesBySpec(resource) === first)
+        .map(({ resource, object }) => async () => {
+          const { namespace, name, uid } = object.metadata
+          const annotations = {
+            [mark.movingTo]: null,
+            [mark.movingFrom]: null,
+            [annotation.paused]: null,
+            ...(arrived ? { [mark.movedFrom]: arrived.from } : {}),
+          }
+          const merge = {
+            metadata: { uid, annotations },
+            ...(pausesBySpec(resource) ? { spec: { paused: null } } : {}),
+          }
+          await client.of(resource, namespace).patch(name!, { merge }, { fieldManager: 'lanyard', signal })
+        }),
+    )
+}
+
+/** Who is still in the middle of something: a controller holds what it works on, and lets go when it sees the pause. */
+export const busyIn = ({ items }: Bundle): Item[] =>
+  items.filter(({ object, fate }) => fate === 'move' && isHeld(object))
+
+const isHeld = ({ metadata }: Unstructured): boolean => Object.hasOwn(metadata.annotations ?? {}, annotation.blockMove)

@@ -1,0 +1,137 @@
+import type { AWSCluster } from '../../api/index.ts'
+import { Namespace, type Resource, type Unstructured } from '../../kube/index.ts'
+import { describeRefusal } from '../chain-checks.ts'
+import { walkChain, type Directory } from '../chain.ts'
+import { identityKey, identityResources, type Identity } from '../contract.ts'
+import type { NamespaceFacts } from '../permission.ts'
+import { askedBy } from '../records.ts'
+import type { Bundle, Found, Item, Obstacle } from './bundle.ts'
+import { conflictOf, refusals } from './conflicts.ts'
+import type { Hub } from './discover.ts'
+import { isAwsCluster } from './graph.ts'
+import { labelHint, spaceAfter } from './labels.ts'
+import { intoDirectory, isPausable, isPaused, markOf, nameOf } from './marks.ts'
+import { wantedOf, type Prepared } from './prepared.ts'
+import { missingRights, type Need } from './rights.ts'
+import { idThere } from './target.ts'
+
+/** Everything that is wrong at the source, before anybody is paused. `to` is the target's id, or a directory. */
+export const sourceObstacles = async (
+  source: Hub,
+  bundle: Bundle,
+  { to, defaultRegion, signal }: { to: string; defaultRegion: string; signal: AbortSignal },
+): Promise<Obstacle[]> => {
+  const moved = bundle.items.filter(({ fate }) => fate === 'move')
+  const { namespace } = bundle
+  const needs: Need[] = moved.flatMap(({ resource: kind }) => [
+    { verb: 'patch', kind, namespace },
+    ...(to === intoDirectory ? [] : [{ verb: 'delete', kind, namespace }]),
+  ])
+  const labels = { name: namespace, labels: bundle.labels }
+  return [
+    ...moved.flatMap((item) => standing(item, to)),
+    ...chainObstacles(bundle, directoryOf(bundle.items, source.controllerNamespace, labels), 'source', defaultRegion),
+    ...(await missingRights(source.client, 'source', needs, signal)),
+  ]
+}
+
+const standing = (item: Item, to: string): Obstacle[] => {
+  const { resource, object } = item
+  const name = nameOf(resource, object)
+  const where = markOf(object, 'movingTo')
+  if (object.metadata.deletionTimestamp && !where)
+    return [{ what: `${name} is being deleted`, next: 'wait until it is gone: its own hub has to remove what it has' }]
+  if (isPausable(resource)) {
+    if (where !== undefined && where !== to && where !== intoDirectory)
+      return [
+        {
+          what: `${name} is on its way to another cluster (the one whose namespace kube-system has uid ${where})`,
+          next: 'finish that move first: run it again with the same --to-kubeconfig',
+        },
+      ]
+    if (where === undefined && isPaused(object))
+      return [
+        {
+          what: `${name} is paused, by somebody who wants it to be left alone`,
+          next: `ask why, and end the pause first: kubectl -n ${object.metadata.namespace} ${howToUnpause(resource, object)}`,
+        },
+      ]
+  }
+  const { status } = object as { status?: { nodeRef?: unknown; controlPlaneReady?: unknown } }
+  if (resource.kind === 'Machine' && resource.group === 'cluster.x-k8s.io' && !status?.nodeRef)
+    return [{ what: `${name} has no node yet`, next: 'wait until the machine is there, or delete it' }]
+  return []
+}
+
+const howToUnpause = ({ plural, group }: Resource, { metadata, spec }: Unstructured): string =>
+  (spec as { paused?: boolean } | undefined)?.paused
+    ? `patch ${plural}.${group} ${metadata.name} --type=merge -p '{"spec":{"paused":null}}'`
+    : `annotate ${plural}.${group} ${metadata.name} cluster.x-k8s.io/paused-`
+
+/** Identities and the namespace as one side has them. */
+const directoryOf = (found: readonly Found[], controllerNamespace: string, namespace: NamespaceFacts): Directory => {
+  const identities = new Map(
+    found
+      .filter(({ resource }) => Object.hasOwn(identityResources, resource.kind))
+      .map(({ resource, object }) => [
+        identityKey({ kind: resource.kind, name: object.metadata.name! }, object.metadata.namespace ?? ''),
+        object as unknown as Identity,
+      ]),
+  )
+  return {
+    controllerNamespace,
+    identity: (key) => identities.get(key),
+    namespace: (name) => (name === namespace.name ? namespace : undefined),
+  }
+}
+
+const chainObstacles = (bundle: Bundle, directory: Directory, side: string, defaultRegion: string): Obstacle[] =>
+  bundle.items
+    .filter(({ resource }) => isAwsCluster(resource))
+    .flatMap(({ resource, object }) => {
+      const cluster = object as AWSCluster
+      const { refusal, path } = walkChain(directory, askedBy({ ...directory, defaultRegion }, cluster))
+      if (!refusal) return []
+      return [
+        {
+          what: `${nameOf(resource, object)}: its identity cannot be used at the ${side} (${path})`,
+          next: describeRefusal(refusal),
+        },
+      ]
+    })
+
+/** Everything that is wrong on the target, before anything is written there. */
+export const targetObstacles = async (move: Prepared, signal: AbortSignal): Promise<Obstacle[]> => {
+  const { bundle, present, target, source } = move
+  if (source && source.uid === target.uid)
+    return [
+      { what: 'source and target are the same cluster', next: 'choose another with --to-kubeconfig or --to-context' },
+    ]
+  if (present.obstacles.length > 0) return [...present.obstacles]
+  const after = bundle.items.map((item) => ({ item, there: present.objects.get(idThere(bundle, item, target)) }))
+  const space = spaceAfter(bundle, present)
+  const found = after.map(({ item, there }) => ({ resource: item.resource, object: there ?? wantedOf(move, item) }))
+  const conflicts = bundle.items.flatMap((item) => conflictOf(move, item))
+  const rights = await missingRights(target.client, 'target', targetNeeds(move), signal)
+  return [
+    ...conflicts,
+    ...chainObstacles(
+      bundle,
+      directoryOf(found, target.controllerNamespace, space),
+      'target',
+      move.options.defaultRegion,
+    ).map((one) => ({ ...one, next: `${one.next}${labelHint(bundle, present)}` })),
+    ...rights,
+    // Without the rights everything would be refused, and for that reason only.
+    ...(conflicts.length === 0 && rights.length === 0 ? await refusals(move, signal) : []),
+  ]
+}
+
+const targetNeeds = (move: Prepared): Need[] => [
+  ...(move.present.namespace ? [] : [{ verb: 'create', kind: Namespace }]),
+  ...move.bundle.items.flatMap((item): Need[] => {
+    const { resource: kind } = item
+    const { namespace } = wantedOf(move, item).metadata
+    return [{ verb: 'create', kind, namespace }, ...(isPausable(kind) ? [{ verb: 'patch', kind, namespace }] : [])]
+  }),
+]
