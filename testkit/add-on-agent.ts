@@ -235,18 +235,28 @@ export const saying =
     conditions: setConditions(status.conditions, [state], { now: Date.now() }),
   })
 
-/** Uses the credential in a secret as an add-on does that mounts it, and says who the hub takes it for. */
-export const whoIs = async (data: Record<string, string>): Promise<string> => {
+/** The hub with the credential in a secret, as an add-on uses it that mounts the secret. */
+export const asAddOn = async (data: Record<string, string>): Promise<Client> => {
   const kubeconfig = await parseKubeconfig(inlined(data), { source: 'the secret' })
-  const client = clientFor(connectionFrom(kubeconfig, { env: {} }), { userAgent: 'the-add-on' })
+  return clientFor(connectionFrom(kubeconfig, { env: {} }), { userAgent: 'the-add-on' })
+}
+
+/** Uses the credential in a secret, and says who the hub takes it for. */
+export const whoIs = async (data: Record<string, string>): Promise<string> => {
+  const client = await asAddOn(data)
   try {
-    const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' }
-    const path = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
-    const { status } = await client.json<{ status: { userInfo: { username: string } } }>({ method: 'POST', path, body })
-    return status.userInfo.username
+    return await whoAmI(client)
   } finally {
     client.close()
   }
+}
+
+/** Who the hub takes a client for. */
+export const whoAmI = async (client: Client): Promise<string> => {
+  const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' }
+  const path = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
+  const { status } = await client.json<{ status: { userInfo: { username: string } } }>({ method: 'POST', path, body })
+  return status.userInfo.username
 }
 
 /** The files beside the kubeconfig, put into it: what mounting the secret as a folder does. */

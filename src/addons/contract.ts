@@ -1,5 +1,5 @@
 /** What hub and agent must agree on when an add-on joins. */
-import { annotation, conditionType, signer, type ManagedClusterAddOn } from '../api/index.ts'
+import { annotation, conditionType, signer, type ManagedCluster, type ManagedClusterAddOn } from '../api/index.ts'
 import { condition } from '../runtime/index.ts'
 
 /** How an add-on authenticates to the API server of the hub; the agent declares it in `kubeClient.driver`. */
@@ -48,6 +48,9 @@ export const accountNames = (cluster: string, addOn: string): readonly string[] 
   accountName(cluster, addOn),
   `${addOn}-agent`,
 ]
+
+/** Lifetimes that the TokenRequest API takes, in seconds. */
+export const tokenLifetime = { least: 600, most: 2 ** 32 } as const
 
 /** Role and RoleBinding that let a cluster request tokens for the account, in the cluster's namespace on the hub. */
 export const tokenRoleName = (addOn: string): string => `${addOn}-token-role`
@@ -116,6 +119,8 @@ const tokenRefreshed = {
   refreshed: { status: 'True', reason: 'AddonTokenRefreshed' },
   /** The TokenRequest failed, or its answer could not be kept; the old token stays. */
   failed: { status: 'False', reason: 'TokenCreationFailed' },
+  /** The hub has never heard of tokens. */
+  unsupported: { status: 'False', reason: 'DriverUnsupported' },
   /** Nothing is wrong here: the hub has not said yet that tokens can be requested. */
   waiting: { status: 'False', reason: 'WaitingForTokenInfrastructure' },
 } as const
@@ -162,6 +167,11 @@ export const AddOnManifestApplied = condition(conditionType.addOn.manifestApplie
   /** The ManifestWork itself could not be written. */
   workFailed: { status: 'False', reason: 'ManifestWorkApplyFailed' },
   waiting: { status: 'False', reason: 'ManifestsNotApplied' },
+})
+
+/** By the hub, only on add-ons that should run on another cluster than the one they are for, which nothing here does. */
+export const HostingClusterValidity = condition('HostingClusterValidity', {
+  unsupported: { status: 'False', reason: 'HostingClusterInvalid' },
 })
 
 /** By the hub: whether configurations are found and taken into account. */
@@ -222,3 +232,32 @@ export const workName = {
   deploy: (addOn: string, index: number): string => `addon-${addOn}-deploy-${index}`,
   preDelete: (addOn: string): string => `addon-${addOn}-pre-delete`,
 } as const
+
+/**
+ * On a ClusterManagementAddOn: the add-on is installed on clusters with these labels (`env=prod,region=eu`), or on all with `*`.
+ * Placements are chosen by another system, which this hub does not have.
+ */
+export const installOnAnnotation = 'addon.open-cluster-management.io/install-on'
+
+/** The labels that a rule names; undefined when there is no rule, and an error in words when it cannot be read. */
+export const installRule = (
+  text: string | undefined,
+): { labels: Record<string, string> } | { fault: string } | undefined => {
+  if (text === undefined) return undefined
+  if (text.trim() === '*') return { labels: {} }
+  const pairs = text.split(',').map((part) => part.trim().split('='))
+  if (pairs.some((pair) => pair.length !== 2 || !pair[0]))
+    return {
+      fault: `annotation ${installOnAnnotation} is ${JSON.stringify(text.slice(0, 80))}: write key=value,key=value or *`,
+    }
+  return { labels: Object.fromEntries(pairs) as Record<string, string> }
+}
+
+/** Whether a rule with these labels is for a cluster. */
+export const fitsRule = (
+  { spec, metadata }: Pick<ManagedCluster, 'spec' | 'metadata'>,
+  labels: Readonly<Record<string, string>>,
+): boolean =>
+  spec.hubAcceptsClient === true &&
+  !metadata.deletionTimestamp &&
+  Object.entries(labels).every(([key, value]) => metadata.labels?.[key] === value)

@@ -2,7 +2,7 @@
  * For those who write add-ons: `import { defineAddOn, runAddOns } from 'lanyard/addons'`. An add-on has a name, manifests for
  * a cluster, credentials that it needs, and permissions bound to them. See docs/guides/write-an-add-on.md and examples/.
  */
-import { connectionFrom, clientFor, inCluster, loadKubeconfig, type Api, type Environment } from '../kube/index.ts'
+import { usualClient, type Api, type Environment } from '../kube/index.ts'
 import { EventRecorder, Manager, silentLogger, type Clock, type Logger, type Metrics } from '../runtime/index.ts'
 import { startAddOns, type AddOn } from './hub/index.ts'
 
@@ -59,8 +59,4 @@ export const runAddOns = async (addOns: readonly AddOn[], options: RunOptions, s
 }
 
 /** A client of the hub: from the pod's own files in a cluster, else from the usual kubeconfig. */
-export const hubClient = async (env: Environment, userAgent = 'lanyard-addon'): Promise<Api> => {
-  const inside = env['KUBERNETES_SERVICE_HOST'] !== undefined
-  const connection = inside ? await inCluster({ env }) : connectionFrom(await loadKubeconfig({ env }), { env })
-  return clientFor(connection, { userAgent })
-}
+export const hubClient = (env: Environment, userAgent = 'lanyard-addon'): Promise<Api> => usualClient(env, userAgent)

@@ -11,7 +11,7 @@ import { demoPlace } from './place.ts'
 const run = promisify(execFile)
 const script = (name: string): string => new URL(`${name}.ts`, import.meta.url).pathname
 
-test('R1.45 R1.51 R1.52 the demo sets up a fleet with the commands, recovers from being killed half-way, says when it is up, and leaves nothing behind', async (t) => {
+test('R1.45 R1.51 R1.52 R2.39 the demo sets up a fleet with the commands, recovers from being killed half-way, says when it is up, and leaves nothing behind', async (t) => {
   const folder = join(mkdtempSync(join(tmpdir(), 'lanyard-demo-')), 'demo')
   const env = { ...process.env, LANYARD_DEMO: folder }
   const place = demoPlace(folder)
@@ -32,14 +32,26 @@ test('R1.45 R1.51 R1.52 the demo sets up a fleet with the commands, recovers fro
     assert.match(stdout, new RegExp(`^rbac +${name} +1 +True +True `, 'm'), 'the work is applied and available')
   }
   assert.match(stdout, /\["get","list"\][^]*delete[^]*\["get","list"\]/, 'delivered, changed and repaired')
+  for (const name of ['paris', 'tokyo'])
+    assert.match(stdout, new RegExp(`^hello +${name} +True `, 'm'), 'the example add-on is there')
+  assert.match(stdout, /\nHello, paris\n/)
+  assert.match(stdout, /\nsystem:open-cluster-management:cluster:paris:addon:hello:agent:hello\n/)
+  assert.match(
+    stdout,
+    /configmap\/report created\n[^]*get secrets [^]*\nno\n[^]*get configmaps [^]*\nno\n/,
+    'its own, and no more',
+  )
   assert.doesNotMatch(stdout, /eyJ[\w-]+\.[\w-]+\./, 'a whole token')
   assert.match(stdout, /Try next:\n[^]*make demo-down\n$/)
   const again = await run(process.execPath, [script('up')], { env })
   assert.match(again.stdout, /^The demo is up\.\n\nTry next:/)
 
   const server = Number(readFileSync(place.pid, 'utf8'))
-  const children = childrenOf(server)
-  assert.ok(children.length >= 3 * 3 + 6, `three control planes and six pods, not ${children.length} processes`)
+  const children = [...childrenOf(server), Number(readFileSync(place.addOn, 'utf8'))]
+  assert.ok(
+    children.length >= 3 * 3 + 6 + 1,
+    `three control planes, six pods and an add-on, not ${children.length} processes`,
+  )
   process.kill(server, 'SIGKILL')
   await run(process.execPath, [script('down')], { env })
   assert.equal(existsSync(folder), false)

@@ -16,6 +16,8 @@ export interface Place {
   /** One kubeconfig with a context for each cluster. */
   kubeconfig: string
   log: string
+  /** The process of the example add-on, which runs beside the hub. */
+  addOn: string
 }
 
 export const demoPlace = (
@@ -27,15 +29,25 @@ export const demoPlace = (
   told: join(folder, 'told'),
   kubeconfig: join(folder, 'kubeconfig'),
   log: join(folder, 'log'),
+  addOn: join(folder, 'add-on.pid'),
 })
 
 /** The process of a running demo. A file of an earlier one, whose process is gone or was replaced, does not count. */
-export const runningDemo = (place: Place): number | undefined => {
-  if (!existsSync(place.pid)) return undefined
-  const pid = Number(readFileSync(place.pid, 'utf8'))
+export const runningDemo = (place: Place): number | undefined =>
+  processIn(place.pid, ([, program, folder]) => program?.endsWith('demo/serve.ts') === true && folder === place.folder)
+
+/** The same for its add-on. */
+export const runningAddOn = (place: Place): number | undefined =>
+  processIn(place.addOn, ([, program]) => program === exampleAddOn)
+
+/** What the story runs as an add-on. */
+export const exampleAddOn = new URL('../../examples/hello.ts', import.meta.url).pathname
+
+const processIn = (file: string, isOurs: (words: string[]) => boolean): number | undefined => {
+  if (!existsSync(file)) return undefined
+  const pid = Number(readFileSync(file, 'utf8'))
   try {
-    const [, program, folder] = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
-    return program?.endsWith('demo/serve.ts') && folder === place.folder ? pid : undefined
+    return isOurs(readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')) ? pid : undefined
   } catch {
     return undefined
   }

@@ -1,15 +1,20 @@
 import { spawn } from 'node:child_process'
-import { dirname } from 'node:path'
+import { openSync, writeFileSync } from 'node:fs'
+import { dirname, relative } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { keeperVariable, keptFolder } from '../keeper.ts'
 import { controlPlaneBinary, plainEnvironment } from '../paths.ts'
 import { programPath } from '../program.ts'
 import type { Place } from './place.ts'
 
+const checkout = new URL('../../', import.meta.url).pathname
+
 /** A shell in which a person would type: the programs are on its path, and the kubeconfig has all clusters. */
 export interface Shell {
   /** Runs a line and shows it with what it printed, tokens shortened; gives back its standard output. */
   show(line: string): Promise<string>
+  /** Shows a program and starts it in the background, where it stays; its process id is in the file. */
+  start(program: string, pidFile: string): void
   /** Sets a variable for the lines that follow. */
   set(name: string, value: string): void
   /** What a person types once to have the same. */
@@ -30,6 +35,14 @@ export const shellIn = (place: Place, write: (text: string) => void): Shell => {
     setup: [`export PATH=${folders.join(':')}:$PATH`, `export KUBECONFIG=${place.kubeconfig}`],
     set: (name, value) => {
       env[name] = value
+    },
+    start: (program, pidFile) => {
+      write(`\n$ node ${relative(checkout, program)} &\n`)
+      const out = openSync(place.log, 'a')
+      const { [keeperVariable]: _, ...own } = env
+      const child = spawn(process.execPath, [program], { env: own, detached: true, stdio: ['ignore', out, out] })
+      child.unref()
+      writeFileSync(pidFile, String(child.pid))
     },
     show: async (line) => {
       write(`\n$ ${line}\n`)

@@ -1,8 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { ManagedClusterAddOn } from '../../src/api/index.ts'
 import { ClusterRole, clientFor, connectionFrom, loadKubeconfig, type Client } from '../../src/kube/index.ts'
 import { eventually } from '../eventually.ts'
-import { clusters, type Place } from './place.ts'
+import { clusters, exampleAddOn, type Place } from './place.ts'
 import type { Shell } from './shell.ts'
 
 const role = 'pod-reader'
@@ -14,6 +15,14 @@ rules:
   - apiGroups: [""]
     resources: [pods]
     verbs: [get, list]
+`
+const catalogue = `apiVersion: addon.open-cluster-management.io/v1beta1
+kind: ClusterManagementAddOn
+metadata:
+  name: hello
+spec:
+  addOnMeta:
+    displayName: Hello
 `
 const verbs = `-o 'jsonpath={.rules[0].verbs}{"\\n"}'`
 const all = clusters.join(',')
@@ -57,6 +66,52 @@ export const tell = async (place: Place, shell: Shell, say: (text: string) => vo
     there.close()
   }
   await shell.show(`kubectl --context ${first} get clusterrole ${role} ${verbs}`)
+  await addOn(place, shell, say)
+}
+
+const addOnPlace = 'open-cluster-management-agent-addon'
+
+/** An add-on with a credential of its own. */
+const addOn = async (place: Place, shell: Shell, say: (text: string) => void): Promise<void> => {
+  const [first, second] = clusters
+  say(
+    '\nAn add-on is thirty lines of TypeScript. Its controller runs beside the hub, and it is enabled on both clusters:',
+  )
+  shell.start(exampleAddOn, place.addOn)
+  writeFileSync(join(place.folder, 'hello.yaml'), catalogue)
+  await shell.show('kubectl --context hub apply -f hello.yaml')
+  await shell.show(`clusteradm addon enable --names hello --clusters ${all} --context hub`)
+  const hub = await clientOf(place, 'hub')
+  try {
+    await eventually(
+      async () => {
+        for (const name of clusters) {
+          const { status } = await hub.of(ManagedClusterAddOn, name).get('hello')
+          for (const type of ['Available', 'ClusterCertificateRotated', 'RegistrationApplied'])
+            if (!status?.conditions?.some((one) => one.type === type && one.status === 'True'))
+              throw new Error(`${type} of add-on hello on ${name}: ${JSON.stringify(status?.conditions)}`)
+        }
+      },
+      { timeoutMs: 120_000 },
+    )
+  } finally {
+    hub.close()
+  }
+  await shell.show('clusteradm get addons --context hub')
+  const greeting = `-o 'jsonpath={.data.greeting}{"\\n"}'`
+  await shell.show(`kubectl --context ${first} -n ${addOnPlace} get configmap hello ${greeting}`)
+
+  say(`\nIts agent in ${first} has a credential of its own, for what its role allows and for nothing else:`)
+  const files = 'for key in kubeconfig tls.crt tls.key'
+  const content = `-o go-template='{{index .data "'$key'" | base64decode}}'`
+  await shell.show(
+    `umask 077; mkdir hello; ${files}; do kubectl --context ${first} -n ${addOnPlace} get secret hello-hub-kubeconfig ${content} > hello/$key; done`,
+  )
+  const as = 'kubectl --kubeconfig hello/kubeconfig'
+  await shell.show(`${as} auth whoami -o 'jsonpath={.status.userInfo.username}{"\\n"}'`)
+  await shell.show(`${as} -n ${first} create configmap report --from-literal=state=well`)
+  for (const what of [`get secrets -n ${first}`, `get configmaps -n ${second}`])
+    await shell.show(`${as} auth can-i ${what} || true`)
 }
 
 const clientOf = async ({ kubeconfig: path }: Place, context: string): Promise<Client> =>

@@ -28,6 +28,7 @@ const next = [
   ...shell.setup,
   'clusteradm get clusters --context hub',
   'clusteradm get works --context hub',
+  'clusteradm get addons --context hub',
   'clusteradm describe cluster paris --context hub',
   'clusteradm doctor paris --context hub                  # what a join waits for, and the command that moves it on',
   'kubectl --context hub get pods -A                     # everything of ours runs as pods, here as processes',

@@ -139,5 +139,11 @@ const subjectOf = ({ addOn, user, groups, organizationalUnits, signerName }: Ite
 
 function* seen(instances: ReadonlyMap<string, readonly Instance[]>): Generator<SeenCredential> {
   for (const { item, keeper } of [...instances.values()].flat())
-    yield { addOn: item.addOn, secret: item.secret, driver: item.driver, expiresAt: keeper.expiresAt() }
+    yield {
+      addOn: item.addOn,
+      secret: item.secret,
+      driver: item.driver,
+      expiresAt: keeper.expiresAt(),
+      issuedAt: keeper.issuedAt?.(),
+    }
 }

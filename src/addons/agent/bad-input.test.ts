@@ -112,6 +112,8 @@ test('R2.5 R2.31 a signer that nobody serves, whether somebody approves its requ
     const said = await scene.condition('unsigned', 'ClusterCertificateRotated')
     assert.match(said?.message ?? '', /never does.*--addon-kubeclient-registration-auth=token/)
   })
+  const [item] = (await scene.addOn('unsigned')).status?.registrations ?? []
+  assert.equal(item?.kubeClient?.driver, 'csr', 'who waits is declared along with what it waits for')
   await scene.says('good', 'ClusterCertificateRotated', 'True')
 })
 

@@ -7,6 +7,8 @@ export interface SeenCredential {
   readonly secret: string
   readonly driver: string
   readonly expiresAt: number | undefined
+  /** Of tokens. */
+  readonly issuedAt: number | undefined
 }
 
 /** Registers the metrics of add-on credentials; `credentials` is read when somebody asks. */
@@ -22,6 +24,12 @@ export const addOnMetrics = (
         const left = expiresAt === undefined ? 0 : Math.max(0, (expiresAt - now()) / 1000)
         yield [{ addon: addOn, secret, driver }, left] as const
       }
+    })
+  metrics
+    .gauge('lanyard_addon_token_age_seconds', 'How long ago the token of an add-on was issued')
+    .readEach(function* () {
+      for (const { addOn, secret, issuedAt } of credentials())
+        if (issuedAt !== undefined) yield [{ addon: addOn, secret }, Math.max(0, (now() - issuedAt) / 1000)] as const
     })
   const issued = metrics.counter('lanyard_addon_tokens_issued_total', 'Tokens by add-on and why they were requested')
   const failed = metrics.counter('lanyard_addon_token_failures_total', 'Tokens that were not issued, by reason')

@@ -6,6 +6,7 @@ import { doubtfulLifetime, lifetimeOf } from '../drivers/index.ts'
 import { agentFrom, type AddOnAgentOptions } from './agent.ts'
 import { AddOnLeases } from './health.ts'
 import { isKnownDriver } from './plan.ts'
+import { untilServed } from './old-api.ts'
 import { register } from './register.ts'
 import { addOnOf, CredentialSecrets } from './secrets.ts'
 
@@ -57,6 +58,12 @@ export const runAddOnAgent = async (options: AddOnAgentOptions, signal: AbortSig
   })
 
   sayWhatIsDoubtful(options, log)
+  try {
+    await untilServed({ hub, cluster, clock, log }, signal)
+  } catch (error) {
+    if (signal.aborted) return
+    throw error
+  }
   const informers = [addOns, namespaces, secrets.informer]
   const running = informers.map((informer) => informer.run(stop.signal))
   try {

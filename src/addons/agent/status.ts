@@ -24,20 +24,40 @@ export interface Told {
 /** The condition that the driver of an item writes. */
 export const conditionOf = ({ driver }: Item) => (driver === 'token' ? TokenRefreshed : AddOnCertificateRotated)
 
-/** Says which driver and subject are used, before anything is done with them. */
+/** Says which driver and subject are used, before anything is done with them that relies on it. */
 export const declare = async (
   agent: AddOnAgent,
   addOn: ManagedClusterAddOn,
   told: Told,
   signal: AbortSignal,
 ): Promise<ManagedClusterAddOn> => {
-  if (!knowsDrivers(agent, addOn)) return addOn
+  if (canWait(addOn, told.plan) || !knowsDrivers(agent, addOn)) return addOn
   const { registrations, items, problems } = told.plan
   // What is said of another driver is taken away along with it; all else is told after the first look.
   const silent = new Set(items.map((item) => conditionOf(item).type))
   const states = [...conditionsFrom([], problems), ...health(agent, addOn, told)]
   const patch = statusPatch(addOn, { registrations, states, silent }, agent.clock.now())
-  if (!patch) return addOn
+  return (patch && (await writeDeclared(agent, addOn, { registrations, patch }, signal))) ?? addOn
+}
+
+/**
+ * Whether driver and subject can be told along with the first word about the credentials, which saves a write for each add-on.
+ * A token cannot be had before: the hub makes the account of the declared subject. A certificate can, unless the hub still
+ * reads of the other driver and lets its request wait.
+ */
+const canWait = ({ status }: ManagedClusterAddOn, { items, problems }: Plan): boolean =>
+  items.length > 0 &&
+  problems.length === 0 &&
+  items.every(({ driver }) => driver === 'csr') &&
+  driverIn(status?.registrations) === undefined
+
+/** Writes a patch that declares. Undefined when the hub takes no drivers; it is asked again later. */
+const writeDeclared = async (
+  agent: AddOnAgent,
+  addOn: ManagedClusterAddOn,
+  { registrations, patch }: { registrations: Plan['registrations']; patch: Operation[] },
+  signal: AbortSignal,
+): Promise<ManagedClusterAddOn | undefined> => {
   const dropped = (): unknown => agent.undeclared.set(addOn.metadata.uid!, agent.clock.now())
   try {
     const answer = await write(agent, addOn, patch, signal)
@@ -49,7 +69,7 @@ export const declare = async (
       throw error
     agent.log.warn('the hub does not take the driver of an add-on', { addOn: addOn.metadata.name, error })
     dropped()
-    return addOn
+    return undefined
   }
 }
 
@@ -68,7 +88,7 @@ const knowsDrivers = ({ undeclared, clock }: AddOnAgent, { metadata }: ManagedCl
 export const knowsTokens = ({ undeclared }: AddOnAgent, { metadata, status }: ManagedClusterAddOn): boolean =>
   !undeclared.has(metadata.uid!) || driverIn(status?.registrations) === 'token'
 
-const tooOld = TokenRefreshed.failed(
+const tooOld = TokenRefreshed.unsupported(
   'this hub does not know the driver "token": its ManagedClusterAddOn CRD dropped or refused it; upgrade the hub, or start the agent with --addon-kubeclient-registration-auth=csr',
 )
 
@@ -87,8 +107,12 @@ export const report = async (
   ]
   const states = [...conditionsFrom(said, plan.problems), ...health(agent, addOn, told)]
   const silent = new Set(stood.filter(({ condition }) => !condition).map(({ item }) => conditionOf(item).type))
-  const registrations = addOn.status?.registrations ?? []
-  const patch = statusPatch(addOn, { registrations, states, silent }, agent.clock.now())
+  const changes = (registrations: Plan['registrations']): Operation[] | undefined =>
+    statusPatch(addOn, { registrations, states, silent }, agent.clock.now())
+  const hasWaited = canWait(addOn, plan) && said.some(({ condition }) => condition) && knowsDrivers(agent, addOn)
+  const declaring = hasWaited ? changes(plan.registrations) : undefined
+  if (declaring && (await writeDeclared(agent, addOn, { ...plan, patch: declaring }, signal))) return
+  const patch = changes(addOn.status?.registrations ?? [])
   if (patch) await write(agent, addOn, patch, signal)
 }
 

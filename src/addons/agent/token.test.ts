@@ -13,7 +13,7 @@ before(async () => {
 })
 after(() => plane.stop())
 
-test('R2.4 R2.15 R2.16 R2.22 R2.23 an add-on declares its token, waits for the account, and ends with a secret that works', async (t) => {
+test('R2.4 R2.15 R2.16 R2.22 R2.23 R2.46 an add-on declares its token, waits for the account, and ends with a secret that works and metrics that tell its age', async (t) => {
   const scene = await startAddOnScene(t, { plane, cluster: 'c1' })
   await scene.create('metrics')
   const declared = await eventually(async () => {
@@ -41,6 +41,15 @@ test('R2.4 R2.15 R2.16 R2.22 R2.23 an add-on declares its token, waits for the a
   const { writes, byResource } = await plane.requestsBy(scene.userAgent)
   assert.equal(writes, 3, `declare, request, report: ${JSON.stringify(byResource)}`)
   assert.equal((await plane.requestsBy(`local-${scene.userAgent}`)).writes, 1, 'one secret')
+
+  const told = (name: string, text: string): number =>
+    Number(new RegExp(`^lanyard_addon_${name}_seconds\\{addon="metrics",[^}]*\\} (\\S+)$`, 'm').exec(text)?.[1])
+  const before = scene.metrics.text()
+  scene.clock.jump(1_000_000)
+  const later = scene.metrics.text()
+  for (const text of [before, later])
+    assert.equal(Math.round(told('token_age', text) + told('credential_expiry', text)), 31_536_000)
+  assert.ok(told('token_age', later) - told('token_age', before) >= 1000, 'it grows older by the clock')
 })
 
 test('R2.25 R2.26 R2.27 the secret deleted, its token replaced, the account recreated: one new token each, and what is only decoration costs none', async (t) => {

@@ -53,6 +53,8 @@ export interface Keeper {
   look(look: Look): Promise<Standing>
   /** When the credential ends; undefined when there is none. */
   expiresAt(): number | undefined
+  /** When it was issued, for those whose age tells something. */
+  issuedAt?(): number | undefined
   /** Settles when nothing of it is at work any more. */
   stop(): Promise<void>
 }

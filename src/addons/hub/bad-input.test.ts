@@ -13,7 +13,7 @@ import {
   writeRegistrations,
 } from '../../../testkit/add-on-hub.ts'
 import { eventually, startControlPlane, type ControlPlane } from '../../../testkit/index.ts'
-import { annotation, conditionType, ManagedCluster, ManagedClusterAddOn } from '../../api/index.ts'
+import { annotation, conditionType, ManagedCluster, ManagedClusterAddOn, ManifestWork } from '../../api/index.ts'
 import { isInvalid, type Client } from '../../kube/index.ts'
 import { accountName, defaultSubject } from '../contract.ts'
 import { defineAddOn } from './definition.ts'
@@ -122,6 +122,23 @@ test('R2.1 an install namespace that does not exist is named in the condition, w
   await plane.kubectl(['create', 'namespace', 'nowhere'])
   await conditionOf(admin, 'b4', 'picky', manifestApplied, (one) => one?.status === 'True')
   await conditionOf(admin, 'b4', 'picky', degraded, (one) => one?.status === 'False')
+})
+
+test('R2.1 an add-on that should run on another cluster is deployed nowhere, and says so until the annotation is gone', async (t) => {
+  const agent = await scene(t, 'b7')
+  await plane.kubectl(['create', 'namespace', 'b7-install'])
+  const annotations = { [annotation.installNamespace]: 'b7-install', [annotation.hostingClusterName]: 'elsewhere' }
+  await enable(admin, 'b7', 'picky', { metadata: { annotations } })
+  const said = await conditionOf(admin, 'b7', 'picky', 'HostingClusterValidity', (one) => one?.status === 'False')
+  assert.match(said!.message, /"elsewhere".*hosting-cluster-name.*remove the annotation/)
+  await neighbourIsWell(agent, 'b7', 'beside')
+  assert.deepEqual((await admin.of(ManifestWork, 'b7').list()).items, [])
+
+  const none = { metadata: { annotations: { [annotation.hostingClusterName]: null } } }
+  await admin.of(ManagedClusterAddOn, 'b7').patch('picky', { merge: none })
+  await conditionOf(admin, 'b7', 'picky', manifestApplied, (one) => one?.status === 'True')
+  await conditionOf(admin, 'b7', 'picky', 'HostingClusterValidity', (one) => one === undefined)
+  await conditionOf(admin, 'b7', 'picky', degraded, (one) => one?.status === 'False')
 })
 
 test('R2.1 configurations that are missing or of an unknown kind are named, and what is deployed stays', async (t) => {

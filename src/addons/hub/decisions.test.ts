@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { ManagedClusterAddOn } from '../../api/index.ts'
 import {
+  installRule,
   defaultSubject,
   installNamespaceOf,
   readTokenReady,
@@ -11,7 +12,6 @@ import {
 import { asClusterRole, inOwnNamespace, maintains, reads, readsOne, reportsStatus } from '../rules.ts'
 import { chosenConfigs, namespaceFor, specHash } from './configuration.ts'
 import { customize, imageFrom } from './customize.ts'
-import { installRule } from './install.ts'
 import { invalid, subjectRefusal } from './subject.ts'
 import { deliveryOf, inWorks } from './works.ts'
 

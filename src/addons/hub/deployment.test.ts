@@ -23,9 +23,8 @@ import {
   ManifestWork,
 } from '../../api/index.ts'
 import { ConfigMap, isConflict, Namespace, RoleBinding, Role, type Client } from '../../kube/index.ts'
-import { defaultInstallNamespace, defaultSubject } from '../contract.ts'
+import { installOnAnnotation, defaultInstallNamespace, defaultSubject } from '../contract.ts'
 import { defineAddOn } from './definition.ts'
-import { installOnAnnotation } from './install.ts'
 
 let plane: ControlPlane
 let admin: Client

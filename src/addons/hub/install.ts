@@ -1,37 +1,12 @@
 import { ClusterManagementAddOn, ManagedClusterAddOn, type ManagedCluster } from '../../api/index.ts'
 import { isAlreadyExists, isNotFound, keyOf } from '../../kube/index.ts'
 import { equal, inParallel, ownerReference, setConditions, watching, type Reconcile } from '../../runtime/index.ts'
-import { Progressing } from '../contract.ts'
+import { fitsRule, installOnAnnotation, installRule, Progressing } from '../contract.ts'
 import { specHash } from './configuration.ts'
 import { fieldManager, index, type AddOnHub } from './hub.ts'
 
-/**
- * On a ClusterManagementAddOn: the add-on is installed on clusters with these labels (`env=prod,region=eu`), or on all with `*`.
- * Placements are chosen by another system, which this hub does not have.
- */
-export const installOnAnnotation = 'addon.open-cluster-management.io/install-on'
-
 /** On ManagedClusterAddOns that were installed by that rule, and go with it. */
 export const installedByAnnotation = 'addon.open-cluster-management.io/installed-by'
-
-/** The labels that a rule names; undefined when there is no rule, and an error in words when it cannot be read. */
-export const installRule = (
-  text: string | undefined,
-): { labels: Record<string, string> } | { fault: string } | undefined => {
-  if (text === undefined) return undefined
-  if (text.trim() === '*') return { labels: {} }
-  const pairs = text.split(',').map((part) => part.trim().split('='))
-  if (pairs.some((pair) => pair.length !== 2 || !pair[0]))
-    return {
-      fault: `annotation ${installOnAnnotation} is ${JSON.stringify(text.slice(0, 80))}: write key=value,key=value or *`,
-    }
-  return { labels: Object.fromEntries(pairs) as Record<string, string> }
-}
-
-const fits = (cluster: ManagedCluster, labels: Readonly<Record<string, string>>): boolean =>
-  cluster.spec.hubAcceptsClient === true &&
-  !cluster.metadata.deletionTimestamp &&
-  Object.entries(labels).every(([key, value]) => cluster.metadata.labels?.[key] === value)
 
 /** Installs add-ons by rule, and says of each what its configurations are and what cannot be followed. */
 export const install = (hub: AddOnHub): void => {
@@ -78,7 +53,7 @@ const installBy = async (
     labels
       ? hub.clusters
           .list()
-          .filter((one) => fits(one, labels))
+          .filter((one) => fitsRule(one, labels))
           .map(({ metadata }) => metadata.name!)
       : [],
   )

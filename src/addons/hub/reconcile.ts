@@ -1,10 +1,11 @@
-import { ClusterManagementAddOn, ManagedClusterAddOn } from '../../api/index.ts'
+import { annotation, ClusterManagementAddOn, ManagedClusterAddOn } from '../../api/index.ts'
 import { isNotFound, keyOf, parseKey } from '../../kube/index.ts'
 import { findCondition, ownerReference, withOwner, type ConditionState, type Reconcile } from '../../runtime/index.ts'
 import {
   AddOnManifestApplied,
   Configured,
   Degraded,
+  HostingClusterValidity,
   Progressing,
   RegistrationApplied,
   TokenInfrastructureReady,
@@ -129,6 +130,17 @@ const deployment = async (
     registrations: registrationsOf(addOn, definition),
   }
   const cluster = hub.clusters.get(addOn.metadata.namespace!)
+  const hosting = addOn.metadata.annotations?.[annotation.hostingClusterName]
+  // On the managed cluster it would be where nobody wanted it.
+  if (hosting && !addOn.metadata.deletionTimestamp)
+    return {
+      status,
+      conditions: [
+        HostingClusterValidity.unsupported(hosted(hosting)),
+        AddOnManifestApplied.workFailed(hosted(hosting)),
+        Progressing.unsupported(hosted(hosting)),
+      ],
+    }
   // With half of its configuration it would be another add-on: what is deployed stays as it is.
   if (!cluster || configuration.problems.length > 0) return { status }
   const manifests = await manifestsOf(definition, { addOn, cluster, namespace, configuration })
@@ -149,8 +161,12 @@ const deployment = async (
   return {
     status: { ...status, configReferences: references },
     conditions: [manifestApplied(delivery, expected), progress(delivery), ...(health ? [health] : [])],
+    cleared: [HostingClusterValidity.type],
   }
 }
+
+const hosted = (cluster: string): string =>
+  `the add-on should run on cluster ${JSON.stringify(cluster.slice(0, 63))} (annotation ${annotation.hostingClusterName}), and this hub deploys add-ons only on the cluster that they are for: remove the annotation, and it is installed there`
 
 const manifestsOf = async (
   definition: AddOn,

@@ -137,7 +137,7 @@ const ensureAccount = async (
   const isOurs = contains(present.metadata.labels, labels)
   if (!isOurs && !(await madeByUs(hub, where, present, signal)))
     throw waiting('ForeignAccount', {
-      afterMs: 60_000,
+      afterMs: 15_000, // what others make has no label of ours, so that nobody tells when it goes
       message: `ServiceAccount ${where.cluster}/${name} exists and ${owner && owner !== where.addOn ? `belongs to add-on ${owner}` : 'was not made for this add-on'}`,
       next: `delete or rename it: kubectl delete serviceaccount --namespace ${where.cluster} ${name}`,
     })

@@ -12,7 +12,7 @@ import {
 import { hubDigest, tokenContent } from '../content.ts'
 import { digestOf } from '../digest.ts'
 import { patienceMs, type Keeper, type KeeperContext, type Look, type Standing } from '../driver.ts'
-import { readToken } from './claims.ts'
+import { readToken, type TokenClaims } from './claims.ts'
 import { impossibleLifetime } from './lifetime.ts'
 import { endOf, isUsable, mustRefresh, refreshAt, type Account, type Received, type TokenState } from './refresh.ts'
 import { requestToken, whyNoToken } from './request.ts'
@@ -25,7 +25,7 @@ export const tokenKeeper = (context: KeeperContext): Keeper => {
   let received: Received | undefined
   let unsaved: string | undefined
   let waitingSince: number | undefined
-  let ends: number | undefined
+  let life: TokenClaims | undefined
 
   const stateOf = ({ addOn, present }: Look): TokenState => {
     const token = present?.data[addOnSecretKey.token]
@@ -48,7 +48,7 @@ export const tokenKeeper = (context: KeeperContext): Keeper => {
   const keep = async (token: string, signal: AbortSignal): Promise<Standing> => {
     const claims = readToken(token)!
     const expiration = timestamp(claims.expiresAt)
-    ends = claims.expiresAt
+    life = claims
     await context.write(
       await tokenContent({ item, cluster: identity.cluster, address }, { token, expiration, uid: claims.uid }),
       signal,
@@ -92,7 +92,7 @@ export const tokenKeeper = (context: KeeperContext): Keeper => {
       const state = stateOf(look)
       const { account, token } = state
       const because = mustRefresh(state)
-      ends = state.claims?.expiresAt
+      life = state.claims
       if (token && !because) return keep(token, look.signal)
       if (!account) {
         if (!token || !isUsable(state)) return waiting(state, look.addOn)
@@ -113,7 +113,8 @@ export const tokenKeeper = (context: KeeperContext): Keeper => {
       unsaved = undefined
       return standing
     },
-    expiresAt: () => ends,
+    expiresAt: () => life?.expiresAt,
+    issuedAt: () => life?.issuedAt,
     stop: async () => {},
   }
 }

@@ -1,11 +1,11 @@
 import { firstOf, type Reason } from '../../../runtime/index.ts'
+import { tokenLifetime } from '../../contract.ts'
 
 /** One year: as long as a client certificate usually lasts. */
 export const defaultLifetimeSeconds = 31_536_000
 /** Below this a token is for tests: everything that can go wrong for an hour cuts add-ons off. */
 export const leastForProduction = 3600
-/** What the TokenRequest API takes. */
-const [least, most] = [600, 2 ** 32]
+const { least, most } = tokenLifetime
 
 const field = '--addon-token-expiration-seconds (token.expirationSeconds of the Klusterlet)'
 
