@@ -1,8 +1,9 @@
 import type { TestContext } from 'node:test'
 import { annotation, crds, installCrds, ManagedCluster } from '../src/api/index.ts'
-import { listAt, textAt } from '../src/aws/index.ts'
+import { failedFor, listAt, textAt } from '../src/aws/index.ts'
 import { ConfigMap, type Client } from '../src/kube/index.ts'
 import { awsIrsaHubDriver } from '../src/registration/drivers/aws-irsa/index.ts'
+import type { HubDriver } from '../src/registration/drivers/driver.ts'
 import { acceptance } from '../src/registration/hub/acceptance.ts'
 import { keepSharedRoles } from '../src/registration/hub/shared-roles.ts'
 import { silentLogger, systemClock } from '../src/runtime/index.ts'
@@ -11,11 +12,20 @@ import { runHub, type TestHub } from './registration-hub.ts'
 
 type DriverOptions = Parameters<typeof awsIrsaHubDriver>[0]
 
+export interface IrsaHubOptions extends Partial<DriverOptions> {
+  /** Where AWS is, if not at the local EKS itself. */
+  endpoint?: string
+  /** Other drivers of the same hub. */
+  beside?: HubDriver[]
+  /** Auto-approval is on where there are patterns, unless told. */
+  gates?: { managedClusterAutoApproval: boolean }
+}
+
 /** The acceptance of a hub on local EKS in this process, with its own role in AWS, until the test ends. */
 export const runIrsaHub = async (
   t: TestContext,
   eks: LocalEks,
-  { endpoint, ...options }: Partial<DriverOptions> & { endpoint?: string } = {},
+  { endpoint, beside = [], ...options }: IrsaHubOptions = {},
 ): Promise<TestHub> => {
   const admin = eks.hub.client()
   await installCrds(admin, crds({ conversion: 'none' }))
@@ -27,9 +37,12 @@ export const runIrsaHub = async (
     log: silentLogger,
     ...options,
   })
-  const start = (hub: TestHub['hub']): void => driver.start?.(hub.manager)
-  const settings = { drivers: [driver], farewellMs: 1000 }
-  const gates = { managedClusterAutoApproval: (options.autoApprovedArnPatterns?.length ?? 0) > 0 }
+  const drivers = [driver, ...beside]
+  const start = (hub: TestHub['hub']): void => {
+    for (const one of drivers) one.start?.(hub.manager)
+  }
+  const settings = { drivers, farewellMs: 1000 }
+  const gates = options.gates ?? { managedClusterAutoApproval: (options.autoApprovedArnPatterns?.length ?? 0) > 0 }
   return runHub(t, eks.hub, { settings, gates, controllers: [start, keepSharedRoles, acceptance] })
 }
 
@@ -48,14 +61,19 @@ export const createIrsaCluster = (
 export const leftInAws = async (eks: LocalEks): Promise<string[]> => {
   const roles = await eks.hubAccount.iam('ListRoles', { MaxItems: 1000 })
   const names = listAt(roles, 'ListRolesResult', 'Roles').map((role) => textAt(role, 'RoleName')!)
-  const { accessEntries } = await eks.client.json<{ accessEntries: string[] }>({
-    service: 'eks',
-    operation: 'ListAccessEntries',
-    method: 'GET',
-    path: '/clusters/hub/access-entries',
-    region: eks.hubCluster.region,
-    credentials: eks.hubAccount.root,
-  })
+  const { accessEntries } = await eks.client
+    .json<{ accessEntries: string[] }>({
+      service: 'eks',
+      operation: 'ListAccessEntries',
+      method: 'GET',
+      path: '/clusters/hub/access-entries',
+      region: eks.hubCluster.region,
+      credentials: eks.hubAccount.root,
+    })
+    .catch((error: unknown) => {
+      if (failedFor(error, 'NotFound')) return { accessEntries: [] } // a hub that is not on EKS
+      throw error
+    })
   return [...names.filter((name) => name.startsWith('ocm-hub-')), ...accessEntries].toSorted()
 }
 

@@ -172,6 +172,7 @@ const failed = (operation: string, call: CallTarget, { status, headers, body }: 
   return new AwsError({
     reason,
     code: code || undefined,
+    action: `${call.service}:${operation}`,
     status,
     message: `${where(operation, call)}: ${code || `status ${status}`}${told.message ? `: ${told.message}` : ''}`,
     next: undefined,

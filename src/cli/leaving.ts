@@ -8,12 +8,14 @@ import {
   isNotFound,
   isUnauthorized,
   Secret,
+  ServiceAccount,
   type Api,
   type Client,
 } from '../kube/index.ts'
-import { namespace } from '../operator/contract.ts'
-import { Accepted, secretKey, secretName } from '../registration/contract.ts'
-import { drivers, hubFromKubeconfig } from '../registration/drivers/index.ts'
+import { AwsError, failedFor } from '../aws/index.ts'
+import { agentAccount, namespace, toldAnnotation } from '../operator/contract.ts'
+import { Accepted, goodbye, secretKey, secretName } from '../registration/contract.ts'
+import { drivers, hubFromKubeconfig, type AgentDriver } from '../registration/drivers/index.ts'
 import { findCondition } from '../runtime/index.ts'
 import type { Cli } from './command.ts'
 import { TimedOut } from './errors.ts'
@@ -45,9 +47,10 @@ export const tellHub = async (cli: Cli, local: Client, klusterlet: Klusterlet, c
   try {
     const address = await hubFromKubeconfig(data, source, cli.env)
     server = address.server
-    hub = drivers[authType as keyof typeof drivers].agent({}).asCluster(() => data, address, { userAgent: cli.program })
+    hub = driverOf(cli, local, klusterlet).asCluster(() => data, address, { userAgent: cli.program })
     await deny(cli, hub, cluster)
     await untilRevoked(cli, hub, cluster)
+    await noteTold(cli, local, place)
     return { told: true, hub: server }
   } catch (error) {
     if (cli.signal.aborted || error instanceof TimedOut) throw error
@@ -59,20 +62,71 @@ export const tellHub = async (cli: Cli, local: Client, klusterlet: Klusterlet, c
   }
 }
 
+/** For the agent's own farewell, which has no credential any more and need not wait for one. Without the note it waits in vain. */
+const noteTold = async (cli: Cli, local: Client, place: string): Promise<void> => {
+  const merge = { metadata: { annotations: { [toldAnnotation]: 'true' } } }
+  await local
+    .of(Secret, place)
+    .patch(secretName.hub, { merge }, { signal: cli.signal })
+    .catch((error: unknown) => {
+      if (!isNotFound(error) && !isForbidden(error)) throw error
+    })
+}
+
+/** The driver of the cluster's agent, with what its pod has around it and this process has not. */
+const driverOf = (cli: Cli, local: Client, klusterlet: Klusterlet): AgentDriver => {
+  const { authType = 'csr', awsIrsa } = klusterlet.spec?.registrationConfiguration?.registrationDriver ?? {}
+  if (authType !== 'awsirsa') return drivers[authType as keyof typeof drivers].agent({ env: cli.env })
+  return drivers.awsirsa.agent({ ...awsIrsa, env: cli.env, webIdentity: agentToken(cli, local, klusterlet) })
+}
+
+interface TokenRequestStatus {
+  status: { token: string }
+}
+
+/** A token of the agent's service account for AWS, as EKS mounts it in the pod: the agent's role needs no keys of a person. */
+const agentToken =
+  (cli: Cli, local: Client, klusterlet: Klusterlet) =>
+  async (signal = cli.signal): Promise<string> => {
+    const spec = { audiences: ['sts.amazonaws.com'], expirationSeconds: 3600 }
+    const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec }
+    const { status } = await local
+      .of(ServiceAccount, agentNamespace(klusterlet))
+      .subresource<TokenRequestStatus>(
+        agentAccount.work(klusterlet.metadata.name!),
+        'token',
+        { method: 'POST', body },
+        { signal },
+      )
+    return status.token
+  }
+
 const reasonFor = (error: unknown): string | undefined => {
   if (isUnauthorized(error)) return 'it does not know the credential of this cluster any more'
   if (isForbidden(error)) return `it does not let this cluster say so: ${error.serverMessage}`
+  if (error instanceof AwsError) return `AWS gives this cluster no credential for it: ${error.what}`
   if (error instanceof ConnectionError) return error.message
   return error instanceof Error && error.name === 'KubeconfigError' ? error.message : undefined
 }
 
+/** How often the goodbye is tried. An agent of another make contradicts it, and must not keep its cluster from leaving. */
+const goodbyes = 5
+
+/**
+ * Says goodbye, and takes the acceptance back. What is written in between makes the second step a conflict, so that the first one
+ * stands; afterwards an agent reports no more.
+ */
 const deny = async (cli: Cli, hub: Api, cluster: string): Promise<void> => {
   const clusters = hub.of(ManagedCluster)
+  const { signal, clock } = cli
   for (let tries = 0; ; tries++) {
-    const present = await clusters.find(cluster, { signal: cli.signal, timeoutMs: 15_000 })
+    const present = await clusters.find(cluster, { signal, timeoutMs: 15_000 })
     if (!present?.spec.hubAcceptsClient) return
     try {
-      await clusters.update({ ...present, spec: { ...present.spec, hubAcceptsClient: false } }, { signal: cli.signal })
+      const merge = goodbye(present, clock.now())
+      const left =
+        tries < goodbyes ? await clusters.patch(cluster, { merge }, { subresource: 'status', signal }) : present
+      await clusters.update({ ...left, spec: { ...left.spec, hubAcceptsClient: false } }, { signal })
       return
     } catch (error) {
       if (!isConflict(error) || tries >= 10) throw error
@@ -91,6 +145,7 @@ const untilRevoked = (cli: Cli, hub: Api, cluster: string): Promise<void> =>
       }).catch((error: unknown) => {
         // Without access it cannot be asked any more: that is what was waited for.
         if (error instanceof ApiError && (error.status === 401 || error.status === 403)) return undefined
+        if (failedFor(error, 'AccessDenied')) return undefined
         throw error
       }),
     { timeoutMs: cli.flags.timeout * 1000, next: 'is the hub running? leave without its clean-up: --force' },

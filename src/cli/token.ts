@@ -1,6 +1,8 @@
 import { randomInt } from 'node:crypto'
+import { ClusterManager } from '../api/index.ts'
 import {
   type ClusterRoleBinding,
+  isForbidden,
   isNotFound,
   Secret,
   ServiceAccount,
@@ -20,6 +22,8 @@ export interface JoinTicket {
   'hub-apiserver': string
   /** Absent when the hub's certificate is from a well-known authority. */
   'ca-hash'?: string
+  /** Where the hub knows clusters by AWS IAM alone. */
+  'eks-hub-cluster-arn'?: string
   expires?: string
 }
 
@@ -31,6 +35,7 @@ interface TokenRequestStatus {
 export const ticketFor = async (cli: Cli, cluster: Cluster, options: TokenOptions): Promise<JoinTicket> => {
   const { ca } = await cluster.connection.credentials({ signal: cli.signal })
   const hash = hashOf({ ca })
+  const arn = await onlyByArn(cluster.client, cli)
   const token = options.bootstrapToken
     ? await bootstrapToken(cluster.client, cli, options.seconds)
     : await accountToken(cluster.client, cli, options.seconds)
@@ -38,8 +43,23 @@ export const ticketFor = async (cli: Cli, cluster: Cluster, options: TokenOption
     'hub-token': token.token,
     'hub-apiserver': cluster.connection.server,
     ...(hash && { 'ca-hash': hash }),
+    ...(arn && { 'eks-hub-cluster-arn': arn }),
     expires: token.expires,
   }
+}
+
+/** The ARN of a hub with aws-irsa and nothing else: a join without it would wait for a certificate for ever. */
+const onlyByArn = async (client: Client, cli: Cli): Promise<string | undefined> => {
+  const managers = await client
+    .of(ClusterManager)
+    .list({ signal: cli.signal })
+    .then(({ items }) => items)
+    .catch((error: unknown) => {
+      if (isNotFound(error) || isForbidden(error)) return [] // a hub that no operator runs, or a person who may only make tokens
+      throw error
+    })
+  const drivers = managers[0]?.spec?.registrationConfiguration?.registrationDrivers ?? []
+  return drivers.length === 1 ? drivers[0]?.awsirsa?.hubClusterArn : undefined
 }
 
 export interface TokenOptions {
@@ -121,6 +141,9 @@ export const joinCommand = (
     ...(token ? [`--hub-token ${ticket['hub-token']}`] : []),
     `--hub-apiserver ${ticket['hub-apiserver']}`,
     ...(ticket['ca-hash'] ? [`--ca-hash ${ticket['ca-hash']}`] : []),
+    ...(ticket['eks-hub-cluster-arn']
+      ? ['--registration-auth=aws-irsa', `--eks-hub-cluster-arn ${ticket['eks-hub-cluster-arn']}`]
+      : []),
     ...(wait ? ['--wait'] : []),
     `--cluster-name ${clusterName}`,
   ].join(' ')

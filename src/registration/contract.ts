@@ -1,9 +1,11 @@
 /** What hub and agent must agree on when a cluster joins. */
-import { conditionType, subject } from '../api/index.ts'
-import { condition } from '../runtime/index.ts'
+import { conditionType, subject, type ManagedCluster } from '../api/index.ts'
+import { condition, setConditions } from '../runtime/index.ts'
 
 /** What other capabilities see of a driver: how an add-on's certificate is obtained, and where the hub is. */
 export type { AddOnSubject, AgentIdentity, CredentialDriver, HubAddress, ObtainContext } from './drivers/driver.ts'
+/** What those who install a hub or an agent have to know of its gRPC endpoint. */
+export { configKey, grpcCaConfigMap, grpcSecret, grpcService } from './drivers/grpc/contract.ts'
 
 /** Conditions of a ManagedCluster, with the words that other tools look for. */
 export const Accepted = condition(conditionType.managedCluster.accepted, {
@@ -16,6 +18,12 @@ export const Joined = condition(conditionType.managedCluster.joined, {
   /** Its agent's last word. */
   left: { status: 'False', reason: 'ManagedClusterLeft', message: 'The agent was removed from the managed cluster' },
 })
+/** The status patch by which a cluster says goodbye, so that the hub can tell it from one that was denied for a while. */
+export const goodbye = ({ metadata, status }: ManagedCluster, now: number): object => {
+  const { uid, resourceVersion, generation } = metadata
+  const conditions = setConditions(status?.conditions, [Joined.left()], { now, generation })
+  return { metadata: { uid, resourceVersion }, status: { conditions } }
+}
 export const Available = condition(conditionType.managedCluster.available, {
   available: { status: 'True', reason: 'ManagedClusterAvailable', message: 'Managed cluster is available' },
   apiServerDown: { status: 'False', reason: 'ManagedClusterKubeAPIServerUnavailable' },

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { assumeRole, assumeRoleWithWebIdentity, hubRoleArn, hubTrustPolicy, mintEksToken } from '../../src/aws/index.ts'
-import { readFileSync } from 'node:fs'
-import { clientFor, ConfigMap, isUnauthorized, type Client } from '../../src/kube/index.ts'
-import { resource, type KubeObject } from '../../src/kube/index.ts'
+import { hubRoleArn, hubTrustPolicy } from '../../src/aws/index.ts'
+import { ConfigMap, isUnauthorized, resource, type KubeObject } from '../../src/kube/index.ts'
 import { eventually } from '../index.ts'
-import { eksCluster, startLocalEks, startManagedPlane, type LocalEks, type Partition } from './index.ts'
+import { asManaged } from './as-managed.ts'
+import { eksCluster, startLocalEks, startManagedPlane, type Partition } from './index.ts'
 
 interface Review extends KubeObject {
   status?: { userInfo: { username: string; groups: string[] } }
@@ -17,17 +16,6 @@ const SelfSubjectReview = resource<Review>({
   kind: 'SelfSubjectReview',
   namespaced: false,
 })
-
-/** The hub, as the role of a managed cluster on it: from the token of a pod, over both roles, as an agent goes. */
-const asManaged = async (eks: LocalEks, environment: Record<string, string>, roleArn: string): Promise<Client> => {
-  const { AWS_WEB_IDENTITY_TOKEN_FILE: file, AWS_ROLE_ARN: arn, AWS_REGION: region } = environment
-  const own = { arn: arn!, sessionName: 'test', region: region! }
-  const source = await assumeRoleWithWebIdentity(eks.client, readFileSync(file!, 'utf8'), own)
-  const credentials = await assumeRole(eks.client, source, { ...own, arn: roleArn })
-  const { token } = await mintEksToken({ clusterName: 'hub', region: region!, source: async () => credentials })
-  const { server, ca } = eks.hub
-  return clientFor({ source: 'test', server, credentials: async () => ({ token, ca }) })
-}
 
 const cases: [access: 'aws-auth' | 'access-entries', partition: Partition][] = [
   ['aws-auth', 'aws'],
@@ -43,7 +31,7 @@ for (const [access, partition] of cases)
     const managed = await eks.managed('m1', { account: '222222222222', plane })
     const roleArn = hubRoleArn(managed.pair)
     await eks.hubAccount.role(roleArn.split('/')[1]!, hubTrustPolicy(managed.pair))
-    const client = await asManaged(eks, await managed.environment(), roleArn)
+    const client = await asManaged(eks, managed)
     const whoami = () => client.of(SelfSubjectReview).create({ metadata: {} })
     await assert.rejects(whoami(), isUnauthorized)
 

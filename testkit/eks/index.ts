@@ -1,6 +1,6 @@
 /**
  * EKS on this machine: a local AWS with as many accounts as are named, and a hub whose API server takes AWS's tokens. Either the
- * real aws-iam-authenticator checks them by `aws-auth`, or the local AWS itself by access entries.
+ * real aws-iam-authenticator checks them by `aws-auth`, or the local AWS itself by access entries, or one after the other.
  *
  *     const eks = await startLocalEks({ access: 'aws-auth' })
  *     await startHub(eks.hub, { args: eks.hubArgs, env: await eks.hubEnvironment() })
@@ -27,21 +27,28 @@ import { keptFolder, removeKeptFolder } from '../keeper.ts'
 import { startLocalAws } from '../local-aws.ts'
 import { prepareAuthenticator } from './authenticator.ts'
 import { startConnectProxy, type ConnectProxy } from './connect-proxy.ts'
-import { issuerOf, knownCluster, writeReviewConfig } from './hub-cluster.ts'
+import { described, type Facts } from './described.ts'
+import { issuerOf, knownClusters, writeReviewConfig } from './hub-cluster.ts'
+import { startTokenReview, type AuthenticationMode } from './token-review.ts'
 import { startWebIdentityFront } from './web-identity.ts'
 
 export { issuerOf } from './hub-cluster.ts'
+export { administratorOf } from './administrator.ts'
 export { startConnectProxy, type ConnectProxy } from './connect-proxy.ts'
 
 export type Partition = 'aws' | 'aws-cn' | 'aws-us-gov'
 
 export interface LocalEksOptions {
-  /** How the hub maps IAM roles to groups. */
-  access: 'aws-auth' | 'access-entries'
+  /** How the hub maps IAM roles to groups; `both` begins with `aws-auth`, and `setAuthenticationMode` moves it on. */
+  access: 'aws-auth' | 'access-entries' | 'both'
   partition?: Partition | undefined
   plane?: ControlPlaneOptions | undefined
   /** What the creator role is given beside the specification's rights; what `access` needs unless said. */
-  creator?: { accessEntries?: boolean; tags?: boolean } | undefined
+  creator?: { accessEntries?: boolean; tags?: boolean } | 'none' | undefined
+  /** Managed clusters that EKS can be asked about. */
+  clusters?: readonly EksCluster[] | undefined
+  /** The hub is not on EKS, which then knows no such cluster: it runs the authenticator itself. */
+  offEks?: boolean | undefined
 }
 
 /** A managed cluster in an account of its own or of others. */
@@ -66,7 +73,11 @@ export interface LocalEks {
   hubArgs: string[]
   hubAccount: AwsAccount
   authenticator: Component | undefined
+  /** As `aws eks update-cluster-config --access-config` does, which the local AWS lacks. Only for `both`. */
+  setAuthenticationMode: (mode: AuthenticationMode) => void
   account: (id: string) => AwsAccount
+  /** Starts the control plane of a managed cluster that EKS can be asked about: access entries let people in, and EKS says where it is. */
+  plane: (cluster: EksCluster) => Promise<ControlPlane>
   hubEnvironment: (endpoint?: string) => Promise<Record<string, string>>
   /** Makes the role that has to be there before a cluster joins. `issuer` names the cluster whose tokens the plane issues, if it is another. */
   managed: (name: string, options: { account: string; plane: ControlPlane; issuer?: string }) => Promise<ManagedEks>
@@ -89,22 +100,51 @@ export const eksCluster = (name: string, account: string, partition: Partition =
 export const startManagedPlane = (cluster: EksCluster): Promise<ControlPlane> =>
   startControlPlane({ serviceAccountIssuer: issuerOf(cluster) })
 
+/** One that also takes AWS's tokens. */
+const startPlane = (
+  cluster: EksCluster,
+  webhook: string,
+  { apiServerFlags, ...options }: ControlPlaneOptions = {},
+): Promise<ControlPlane> =>
+  startControlPlane({
+    ...options,
+    serviceAccountIssuer: issuerOf(cluster),
+    apiServerFlags: {
+      'authentication-token-webhook-config-file': webhook,
+      // What is taken away has to be gone when a test looks.
+      'authentication-token-webhook-cache-ttl': '1s',
+      ...apiServerFlags,
+    },
+  })
+
 /** Starts a hub on EKS, with the roles that the specification wants to be there before. */
 export const startLocalEks = async (options: LocalEksOptions): Promise<LocalEks> => {
   const { access, partition = 'aws' } = options
   const hubCluster = eksCluster('hub', hubAccountId, partition)
-  const isConfigMap = access === 'aws-auth'
-  const known = knownCluster(hubCluster, isConfigMap ? 'CONFIG_MAP' : 'API')
+  const isConfigMap = access !== 'access-entries'
+  let mode: AuthenticationMode = isConfigMap ? 'CONFIG_MAP' : 'API'
+  const known = knownClusters([hubCluster, ...(options.clusters ?? [])], mode)
+  const facts = new Map<string, Facts>()
+  const tell = (cluster: EksCluster, more: Facts): void => {
+    facts.set(eksClusterArn(cluster), { ...facts.get(eksClusterArn(cluster)), ...more })
+  }
   const folder = keptFolder('eks')
-  const aws = await startLocalAws(known.state)
-  const front = await startWebIdentityFront(aws.endpoint)
+  const aws = await startLocalAws(options.offEks ? {} : known.state)
+  const front = await startWebIdentityFront(aws.endpoint, (request, answer) => described(request, answer, facts))
   const { endpoint: here } = front
   const proxy = await startConnectProxy(here)
-  const parts: { hub?: ControlPlane; authenticator?: Component } = {}
+  const parts: { hub?: ControlPlane; authenticator?: Component; review?: { stop: () => Promise<void> } } = {}
   const client = awsClient({ endpoints: { all: here } })
   const stop = async (): Promise<void> => {
     client.close()
-    await Promise.all([parts.authenticator?.kill(), parts.hub?.stop(), proxy.stop(), front.stop(), aws.stop()])
+    await Promise.all([
+      parts.authenticator?.kill(),
+      parts.hub?.stop(),
+      parts.review?.stop(),
+      proxy.stop(),
+      front.stop(),
+      aws.stop(),
+    ])
     removeKeptFolder(folder)
   }
   try {
@@ -112,23 +152,25 @@ export const startLocalEks = async (options: LocalEksOptions): Promise<LocalEks>
     const authenticator = isConfigMap
       ? await prepareAuthenticator({ folder, cluster: hubCluster.name, partition, region, proxy })
       : undefined
-    const webhook = authenticator?.webhookConfig ?? writeReviewConfig(folder, `${aws.endpoint}${known.reviewPath}`)
-    const hub = await startControlPlane({
-      ...options.plane,
-      serviceAccountIssuer: issuerOf(hubCluster),
-      apiServerFlags: {
-        'authentication-token-webhook-config-file': webhook,
-        // What is taken away has to be gone when a test looks.
-        'authentication-token-webhook-cache-ttl': '1s',
-        ...options.plane?.apiServerFlags,
-      },
-    })
+    const reviewed = (cluster: EksCluster): string => `${aws.endpoint}${known.reviewPath(cluster)}`
+    const entries = reviewed(hubCluster)
+    const review =
+      access === 'both'
+        ? await startTokenReview({ entries, authenticator: authenticator!.webhookConfig, mode: () => mode })
+        : undefined
+    if (review) parts.review = review
+    const webhook = review
+      ? writeReviewConfig(folder, 'hub', review.server)
+      : (authenticator?.webhookConfig ?? writeReviewConfig(folder, 'hub', entries))
+    const hub = await startPlane(hubCluster, webhook, options.plane)
     parts.hub = hub
+    tell(hubCluster, { plane: hub })
     if (authenticator) parts.authenticator = await authenticator.start(hub.kubeconfig)
     const account = (id: string): AwsAccount => awsAccount(client, id)
-    const creator = { accessEntries: !isConfigMap, ...options.creator }
+    const asked = options.creator === 'none' ? {} : options.creator
+    const creator = { accessEntries: access !== 'aws-auth', ...asked }
     const role = hubPrerequisite(hubCluster, { oidcProvider: issuerOf(hubCluster), ...creator })
-    await createRole(account, role)
+    if (options.creator !== 'none') await createRole(account, role)
     const variables = (roleOf: RequiredRole, token: string, endpoint: string): Record<string, string> => ({
       AWS_ROLE_ARN: `arn:${partition}:iam::${roleOf.account}:role/${roleOf.name}`,
       AWS_WEB_IDENTITY_TOKEN_FILE: token,
@@ -146,6 +188,16 @@ export const startLocalEks = async (options: LocalEksOptions): Promise<LocalEks>
       hubArgs: ['--registration-drivers=awsirsa', `--hub-cluster-arn=${eksClusterArn(hubCluster)}`],
       hubAccount: account(hubAccountId),
       authenticator: parts.authenticator,
+      setAuthenticationMode: (to) => {
+        if (access !== 'both') throw new Error(`this hub was started for ${access} alone`)
+        mode = to
+        tell(hubCluster, { mode })
+      },
+      plane: async (cluster) => {
+        const plane = await startPlane(cluster, writeReviewConfig(folder, cluster.name, reviewed(cluster)))
+        tell(cluster, { plane })
+        return plane
+      },
       account,
       hubEnvironment: async (endpoint = here) =>
         variables(role, await webIdentity(hub, 'open-cluster-management-hub', 'registration-controller-sa'), endpoint),
@@ -180,12 +232,18 @@ export const startLocalEks = async (options: LocalEksOptions): Promise<LocalEks>
   }
 }
 
-/** The local AWS keeps everything in the partition `aws`, so that is where rights on it are looked for. */
+/**
+ * The local AWS keeps everything in the partition `aws`, so that is where rights on it are looked for; and it looks for the right to
+ * tag an access entry on everything there is, not on the entry.
+ */
 const createRole = async (account: (id: string) => AwsAccount, role: RequiredRole): Promise<void> => {
   const kept = JSON.parse(
     JSON.stringify(role.access).replaceAll(/arn:aws-[a-z-]+:iam/g, 'arn:aws:iam'),
   ) as typeof role.access
-  const may = { ...role.access, Statement: [...role.access.Statement, ...kept.Statement] }
+  const tags = JSON.stringify(role.access).includes('eks:TagResource')
+    ? [{ Effect: 'Allow' as const, Action: 'eks:TagResource', Resource: '*' }]
+    : []
+  const may = { ...role.access, Statement: [...role.access.Statement, ...kept.Statement, ...tags] }
   await account(role.account).role(role.name, role.trust, { may, tags: role.tags })
 }
 

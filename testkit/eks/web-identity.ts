@@ -11,11 +11,15 @@ export interface WebIdentityFront {
 
 /**
  * Stands before the local AWS. Tokens of Kubernetes name their audience in a list of one, which AWS takes and the local AWS does
- * not; and AWS refuses tokens that have expired. All other calls pass as they are, with their Host, which is signed.
+ * not; and AWS refuses tokens that have expired. All other calls pass as they are, with their Host, which is signed;
+ * `told` may say what has changed since the local AWS began.
  */
-export const startWebIdentityFront = async (upstream: string): Promise<WebIdentityFront> => {
+export const startWebIdentityFront = async (
+  upstream: string,
+  told: (request: IncomingMessage, answer: Buffer) => Buffer = (_, answer) => answer,
+): Promise<WebIdentityFront> => {
   const server = http.createServer(
-    (request, response) => void serve(request, response, upstream).catch(() => response.destroy()),
+    (request, response) => void serve(request, response, { upstream, told }).catch(() => response.destroy()),
   )
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -28,7 +32,11 @@ export const startWebIdentityFront = async (upstream: string): Promise<WebIdenti
   }
 }
 
-const serve = async (request: IncomingMessage, response: ServerResponse, upstream: string): Promise<void> => {
+const serve = async (
+  request: IncomingMessage,
+  response: ServerResponse,
+  { upstream, told }: { upstream: string; told: (request: IncomingMessage, answer: Buffer) => Buffer },
+): Promise<void> => {
   const received = await buffer(request)
   const asked = webIdentityIn(received)
   if (asked && asked.claims.exp * 1000 < Date.now()) {
@@ -45,7 +53,7 @@ const serve = async (request: IncomingMessage, response: ServerResponse, upstrea
     .end(body)
   const answer = await promise
   response.writeHead(answer.statusCode!, { 'content-type': answer.headers['content-type'] ?? 'text/xml' })
-  response.end(await buffer(answer))
+  response.end(told(request, await buffer(answer)))
 }
 
 interface Claims {

@@ -1,12 +1,14 @@
-import { annotation, label, ManagedCluster, signer } from '../../api/index.ts'
+import { label, ManagedCluster } from '../../api/index.ts'
 import { CertificateSigningRequest, isForbidden, type Client } from '../../kube/index.ts'
 import { UsageError } from '../../main/flags.ts'
 import { Accepted, Available, Joined } from '../../registration/contract.ts'
-import { holderOf, isDecided } from '../../registration/drivers/index.ts'
+import { claimsAnArn, holderOf, isDecided } from '../../registration/drivers/index.ts'
 import { findCondition, isTrue, timestamp } from '../../runtime/index.ts'
-import { withHub } from '../cluster.ts'
+import type { AwsGrant, Granting } from '../aws-irsa/granting.ts'
+import { awsIrsaFlags } from '../aws-irsa/hub-settings.ts'
+import { withHub, type Cluster } from '../cluster.ts'
 import { defineCommand, outputFlag, type Cli } from '../command.ts'
-import { chooseRequests } from '../csr-choice.ts'
+import { chooseRequests, isForCluster } from '../csr-choice.ts'
 import { CliError } from '../errors.ts'
 import { clustersFlags, clustersOf, missing, sayDryRun } from '../names.ts'
 import { untilObject, untilObjects } from '../wait.ts'
@@ -24,29 +26,35 @@ const flags = {
     help: 'Approve requests whoever made them; what they ask for is still checked',
     default: false,
   },
+  ...awsIrsaFlags,
   ...outputFlag,
 } as const
 type Accept = Cli<typeof flags>
 
 export default defineCommand({
-  text: 'Lets clusters in that asked to join: approves the certificate that each asks for, if it is its own, and sets hubAcceptsClient. What is done already is left alone.',
+  text: 'Lets clusters in that asked to join: approves the certificate that each asks for, if it is its own, or makes its role in AWS where it asks by its ARN, and sets hubAcceptsClient last. What is done already is left alone.',
   flags,
-  examples: ['accept --clusters c1', 'accept --clusters c1,c2 --wait'],
+  examples: ['accept --clusters c1', 'accept --clusters c1,c2 --wait', 'accept --clusters c1 --dry-run'],
   run: async (cli) => {
     const clusters = clustersOf(cli.flags)
     if (clusters.length === 0) throw new UsageError('--clusters is missing: name the clusters to let in')
     sayDryRun(cli)
-    await withHub(cli, async ({ client }) => {
+    await withHub(cli, async (hub) => {
+      const strategies = strategiesOn(cli, hub)
       const outcomes: Outcome[] = []
       const failures: Error[] = []
-      for (const name of clusters) {
-        // One that fails does not keep the others out.
-        const outcome = await acceptOne(cli, client, name).catch((error: Error) => {
-          if (clusters.length === 1 || cli.signal.aborted) throw error
-          failures.push(error)
-          cli.progress.warn(`cluster ${name}: ${error.message}`)
-        })
-        if (outcome) outcomes.push(outcome)
+      try {
+        for (const name of clusters) {
+          // One that fails does not keep the others out.
+          const outcome = await acceptOne(cli, hub.client, strategies, name).catch((error: Error) => {
+            if (clusters.length === 1 || cli.signal.aborted) throw error
+            failures.push(error)
+            cli.progress.warn(`cluster ${name}: ${error.message}`)
+          })
+          if (outcome) outcomes.push(outcome)
+        }
+      } finally {
+        await strategies.close()
       }
       await cli.out.data(cli.flags.output, outcomes, () => outcomes.map(sentence).join('\n'))
       if (failures.length > 0)
@@ -57,38 +65,61 @@ export default defineCommand({
 
 interface Outcome {
   cluster: string
-  strategy: string
+  strategy: 'csr' | 'awsirsa'
   /** Certificate requests that were approved now. */
   approved: string[]
+  /** What the cluster has in AWS. */
+  aws?: AwsGrant
   wasAccepted: boolean
   joined: boolean
   dryRun: boolean
 }
 
-const sentence = ({ cluster, approved, wasAccepted, joined, dryRun }: Outcome): string => {
-  const csrs = approved.length > 0 ? `; approved: ${approved.join(', ')}` : ''
-  if (dryRun) return `Cluster ${cluster} would be let in${csrs}.`
-  if (joined) return `Cluster ${cluster} has joined${csrs}.`
-  return `Cluster ${cluster} ${wasAccepted ? 'was let in already' : 'is let in'}${csrs}; it joins as soon as its agent has its certificate.`
+const sentence = ({ cluster, approved, aws, wasAccepted, joined, dryRun }: Outcome): string => {
+  const given = aws ? `; role: ${aws.roleArn}` : approved.length > 0 ? `; approved: ${approved.join(', ')}` : ''
+  if (dryRun) return `Cluster ${cluster} would be let in${given}.`
+  if (joined) return `Cluster ${cluster} has joined${given}.`
+  const its = aws ? 'has taken on its role' : 'has its certificate'
+  return `Cluster ${cluster} ${wasAccepted ? 'was let in already' : 'is let in'}${given}; it joins as soon as its agent ${its}.`
 }
 
-const acceptOne = async (cli: Accept, client: Client, name: string): Promise<Outcome> => {
+/** What lets a cluster in beside the flag, by how it asks. */
+interface Strategies {
+  give(cluster: ManagedCluster): Promise<Pick<Outcome, 'strategy' | 'approved' | 'aws'>>
+  close(): Promise<void>
+}
+
+/** An ARN on the object means that the cluster wants to be known by its role in AWS; AWS is loaded for those only. */
+const strategiesOn = (cli: Accept, hub: Cluster): Strategies => {
+  let granting: Granting | undefined
+  return {
+    give: async (cluster) => {
+      if (!claimsAnArn(cluster)) return { strategy: 'csr', approved: await approveRequests(cli, hub.client, cluster) }
+      const loaded = await import('../aws-irsa/granting.ts')
+      granting ??= new loaded.Granting(cli, hub)
+      return { strategy: 'awsirsa', approved: [], aws: await granting.give(cluster) }
+    },
+    close: async () => granting?.close(),
+  }
+}
+
+const acceptOne = async (cli: Accept, client: Client, strategies: Strategies, name: string): Promise<Outcome> => {
   const cluster = await findCluster(cli, client, name)
   if (cluster.metadata.deletionTimestamp)
     throw new CliError(`cluster ${name} is being deleted on this hub`, { next: 'accept it when it has joined anew' })
-  refuseAwsIrsa(cluster)
   const dryRun = cli.flags['dry-run']
   const wasAccepted = cluster.spec.hubAcceptsClient === true
-  // First without effect: who may not accept must not approve a certificate either.
-  if (!wasAccepted) await setAccepted(cli, client, name, { dryRun: true })
-  const approved = await approveRequests(cli, client, cluster)
-  if (!wasAccepted && !dryRun) await setAccepted(cli, client, name, { dryRun: false })
-  const outcome = { cluster: name, strategy: 'csr', approved, wasAccepted, joined: false, dryRun }
+  // First without effect: who may not accept must not approve a certificate, or make a role, either.
+  if (!wasAccepted) await setAccepted(cli, client, cluster, { dryRun: true })
+  const given = await strategies.give(cluster)
+  if (!wasAccepted && !dryRun) await setAccepted(cli, client, cluster, { dryRun: false })
+  const outcome = { cluster: name, ...given, wasAccepted, joined: false, dryRun }
   if (dryRun) return outcome
   if (cli.flags.wait) await untilJoined(cli, client, name)
   const now = await client.of(ManagedCluster).get(name, { signal: cli.signal })
   const joined = isTrue(now, Joined.type) && isTrue(now, Accepted.type)
-  if (!joined && approved.length === 0 && !(await hasOpenDoor(cli, client, name)))
+  const isShut = !joined && given.strategy === 'csr' && given.approved.length === 0
+  if (isShut && !(await hasOpenDoor(cli, client, name)))
     throw new CliError(`cluster ${name} is let in, but has not asked for a certificate yet`, {
       next: `its agent does that next; wait for it: ${cli.program} accept --clusters ${name} --wait`,
     })
@@ -118,33 +149,16 @@ const findCluster = async (cli: Accept, client: Client, name: string): Promise<M
   )
 }
 
-/**
- * An ARN on the object means that the cluster wants to be known by its AWS role. What that takes beside the flag is not made
- * here yet, and a certificate must not be approved in its place.
- */
-const refuseAwsIrsa = ({ metadata }: ManagedCluster): void => {
-  const { [annotation.eksManagedClusterArn]: asSpecified, [annotation.managedClusterArn]: asInTheField } =
-    metadata.annotations ?? {}
-  const arn = asSpecified ?? asInTheField
-  if (arn === undefined) return
-  throw new CliError(
-    `cluster ${metadata.name} asks to join by aws-irsa (${arn}), which this command cannot grant yet`,
-    {
-      next: 'join it with --registration-auth csr, or use a version whose accept creates AWS identities',
-    },
-  )
-}
-
 const setAccepted = async (
   cli: Accept,
   client: Client,
-  name: string,
+  { metadata: { name = '', uid } }: ManagedCluster,
   { dryRun }: { dryRun: boolean },
 ): Promise<void> => {
+  // With its uid: one of the same name that came meanwhile is another cluster.
+  const merge = { metadata: { uid }, spec: { hubAcceptsClient: true } }
   try {
-    await client
-      .of(ManagedCluster)
-      .patch(name, { merge: { spec: { hubAcceptsClient: true } } }, { dryRun, signal: cli.signal })
+    await client.of(ManagedCluster).patch(name, { merge }, { dryRun, signal: cli.signal })
   } catch (cause) {
     if (!isForbidden(cause)) throw cause
     throw new CliError(`you may not let cluster ${name} in: ${cause.serverMessage}`, {
@@ -154,7 +168,6 @@ const setAccepted = async (
   }
 }
 
-const requestsOf = { fieldSelector: `spec.signerName=${signer.kubeApiServerClient}` }
 const selectorOf = (name: string): string => `${label.clusterName}=${name},!${label.addOnName}`
 
 /** Approves what is the cluster's own, and says what is not. With --wait, waits for the first request. */
@@ -172,14 +185,16 @@ const approveRequests = async (cli: Accept, client: Client, cluster: ManagedClus
       throw new CliError(choice.ambiguous, { next: `say which: ${cli.program} accept --clusters ${name} --csr NAME` })
     return choice
   }
-  const { items } = await csrs.list({ ...requestsOf, labelSelector: selectorOf(name), signal: cli.signal })
+  const { items: labelled } = await csrs.list({ labelSelector: selectorOf(name), signal: cli.signal })
+  const items = labelled.filter(isForCluster)
   let choice = chooseAmong(items)
   const answered = items.some(({ status }) => status?.conditions?.some(({ type }) => type === 'Approved'))
   if (choice.approve.length === 0 && !answered && cli.flags.wait && !dryRun && !isTrue(cluster, Joined.type))
     choice = await cli.progress.step(
       `waiting for cluster ${name} to ask for its certificate`,
       (step) =>
-        untilObjects(csrs, { ...requestsOf, labelSelector: selectorOf(name), step, clock: cli.clock }, (all) => {
+        untilObjects(csrs, { labelSelector: selectorOf(name), step, clock: cli.clock }, (seen) => {
+          const all = seen.filter(isForCluster)
           const now = chooseAmong(all)
           if (now.approve.length > 0 || all.some(isApproved)) return { done: now }
           const refused = now.refused.map(({ name, why }) => `${name}: ${why}`)
@@ -224,7 +239,7 @@ const approve = async (cli: Accept, client: Client, csr: CertificateSigningReque
   } catch (cause) {
     if (!isForbidden(cause)) throw cause
     throw new CliError(`you may not approve certificate request ${csr.metadata.name}: ${cause.serverMessage}`, {
-      next: `ask for the rights to update certificatesigningrequests/approval and to approve for the signer ${signer.kubeApiServerClient}`,
+      next: `ask for the rights to update certificatesigningrequests/approval and to approve for the signer ${csr.spec.signerName}`,
       cause,
     })
   }
@@ -234,8 +249,8 @@ const approve = async (cli: Accept, client: Client, csr: CertificateSigningReque
 const hasOpenDoor = async (cli: Accept, client: Client, name: string): Promise<boolean> => {
   const { items } = await client
     .of(CertificateSigningRequest)
-    .list({ ...requestsOf, labelSelector: selectorOf(name), signal: cli.signal })
-  return items.some(isApproved)
+    .list({ labelSelector: selectorOf(name), signal: cli.signal })
+  return items.filter(isForCluster).some(isApproved)
 }
 
 const untilJoined = (cli: Accept, client: Client, name: string): Promise<void> =>

@@ -1,4 +1,5 @@
 import { known, type StepResult } from '../doctor/faults.ts'
+import { gatherAws } from '../doctor/gather-aws.ts'
 import { gatherHub } from '../doctor/gather-hub.ts'
 import { gatherManaged } from '../doctor/gather-managed.ts'
 import { walkCluster, walkHub } from '../doctor/index.ts'
@@ -62,9 +63,12 @@ const examine = async (cli: Doctor, sides: Sides, asked: string | undefined): Pr
     hub,
     managed: managed && (!managed.name || managed.name === of) ? managed.view : undefined,
   })
+  // One cluster only: a call to AWS for each of a fleet would be one too many.
+  const clients = { hub: sides.hub?.client, managed: sides.managed?.client }
+  const aws = name ? await gatherAws(cli, about(name), clients) : undefined
   const names = name ? [name] : namesOn(hub)
   const clusters = names.map((of) => {
-    const steps = walkCluster(about(of))
+    const steps = walkCluster({ ...about(of), aws })
     return { name: of, state: stateOf(steps), steps }
   })
   return {

@@ -1,7 +1,12 @@
-import { conditionType, ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding } from '../../api/index.ts'
+import {
+  conditionType,
+  isMember,
+  ManagedCluster,
+  ManagedClusterSet,
+  ManagedClusterSetBinding,
+} from '../../api/index.ts'
 import { findCondition } from '../../runtime/index.ts'
 import { withHub } from '../cluster.ts'
-import { holds } from '../cluster-set.ts'
 import { defineCommand, outputFlag } from '../command.ts'
 import { missing } from '../names.ts'
 
@@ -23,7 +28,7 @@ export default defineCommand({
         .filter(({ metadata }) => cli.args.length === 0 || cli.args.includes(metadata.name!))
         .map((set) => ({
           name: set.metadata.name!,
-          clusters: clusters.items.filter((one) => holds(set, one)).map(({ metadata }) => metadata.name!),
+          clusters: clusters.items.filter((one) => isMember(set, one)).map(({ metadata }) => metadata.name!),
           boundNamespaces: bindings.items
             .filter(({ spec }) => spec.clusterSet === set.metadata.name)
             .map(({ metadata }) => metadata.namespace!),

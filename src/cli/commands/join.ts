@@ -1,10 +1,20 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { Klusterlet, ManagedCluster } from '../../api/index.ts'
-import { apiVersionOf, isNotFound, Namespace, Secret, type Client, type KubeObject } from '../../kube/index.ts'
+import {
+  apiVersionOf,
+  encoded,
+  isNotFound,
+  Namespace,
+  Secret,
+  type Api,
+  type Client,
+  type KubeObject,
+  type SecretData,
+} from '../../kube/index.ts'
 import { createdBy, defaultName, externalKubeconfigSecret, namespace, operatorName } from '../../operator/contract.ts'
 import { managedInstall } from '../../operator/index.ts'
-import { Joined, secretKey, secretName } from '../../registration/contract.ts'
+import { configKey, Joined, secretKey, secretName } from '../../registration/contract.ts'
 import { isTrue } from '../../runtime/index.ts'
 import { applyAll } from '../apply.ts'
 import { carriedOver } from '../carried-over.ts'
@@ -13,6 +23,7 @@ import { roleOf, withCluster, type Cluster } from '../cluster.ts'
 import { defineCommand, outputFlag, type Cli } from '../command.ts'
 import { untilAvailable } from '../deployment.ts'
 import { CliError } from '../errors.ts'
+import { meetEndpoint } from '../grpc-hub.ts'
 import { bootstrapKubeconfig, checkHub, checkNameIsFree, connectionIn } from '../hub-preflight.ts'
 import { hubToken } from '../hub-token.ts'
 import { clusterInfo, trustIn } from '../hub-trust.ts'
@@ -32,6 +43,7 @@ export default defineCommand({
   examples: [
     'join --hub-token … --hub-apiserver https://hub.example.com:6443 --ca-hash sha256:… --cluster-name c1',
     'join --hub-token-file token --hub-apiserver https://hub.example.com:6443 --ca-file ca.crt --cluster-name c1 --wait',
+    'join --registration-auth=grpc --grpc-server hub.example.com:8090 --grpc-ca-file ca.crt --hub-token … --cluster-name c1',
     'join --registration-auth=aws-irsa --hub-token … --hub-apiserver https://hub… --eks-hub-cluster-arn arn:aws:eks:… --cluster-name c1',
   ],
   run: async (cli) => {
@@ -45,9 +57,9 @@ export default defineCommand({
       const isIrsa = strategiesOf([cli.flags['registration-auth']]).includes('awsirsa')
       const managedArn = isIrsa ? managedArnOf(cli.flags, cluster) : undefined
       await refuseHub(cli, cluster)
-      const { hub, kubeconfig, known } = await meetHub(cli, cluster.client, token)
+      const { hub, server, bootstrap, known } = await meet(cli, cluster.client, token)
       try {
-        await refuseOtherHub(cli, cluster.client, place.namespace, present)
+        await refuseOtherHub(cli, cluster.client, place.namespace, { present, server })
         const local = await clusterInfo(cluster.client, cli.signal).catch(() => undefined)
         const spec = klusterletSpec(cli.flags, cli.given, {
           present: present?.spec,
@@ -64,13 +76,13 @@ export default defineCommand({
             }),
           ),
           ...(await agentNamespace(cli, cluster.client, place)),
-          await secretOf(place.namespace, secretName.bootstrap, kubeconfig),
+          secretOf(place.namespace, secretName.bootstrap, bootstrap),
           ...(await hostedSecret(cli, place.namespace)),
           object(apiVersionOf(Klusterlet), Klusterlet.kind, { name: place.klusterlet }, { spec }),
         ]
         await installed(cli, cluster.client, objects)
         if (cli.flags.wait && !cli.flags['dry-run']) await untilKnown(cli, cluster.client, hub, place.klusterlet)
-        await conclude(cli, known, place.klusterlet)
+        await conclude(cli, { known, server }, place.klusterlet)
       } finally {
         hub.close()
       }
@@ -95,16 +107,8 @@ const agentNamespace = async (
     ? []
     : [object('v1', 'Namespace', { name, labels: { [createdBy.klusterlet]: klusterlet } })]
 
-const secretOf = async (namespace: string, name: string, kubeconfig: string): Promise<KubeObject> =>
-  object(
-    'v1',
-    'Secret',
-    { name, namespace },
-    {
-      type: 'Opaque',
-      data: { [secretKey.kubeconfig]: Buffer.from(kubeconfig).toString('base64') },
-    },
-  )
+const secretOf = (namespace: string, name: string, data: SecretData): KubeObject =>
+  object('v1', 'Secret', { name, namespace }, { type: 'Opaque', data: encoded(data) })
 
 /** Where the agent runs, and under which name. A hosted one is named after the cluster, so that joining again meets it. */
 const placeOf = (cli: Join): { klusterlet: string; namespace: string; specNamespace: string } => {
@@ -146,6 +150,28 @@ const refuseHub = async (cli: Join, cluster: Cluster): Promise<void> => {
   )
 }
 
+interface Met {
+  hub: Api
+  server: string
+  known: ManagedCluster | undefined
+  /** What the agent is given to ask with. */
+  bootstrap: SecretData
+}
+
+/** Over gRPC the API server is met only if it was named, for the kubeconfigs of add-ons. */
+const meet = async (cli: Join, local: Client, token: string): Promise<Met> => {
+  const isGrpc = strategiesOf([cli.flags['registration-auth']]).includes('grpc')
+  const viaApi = !isGrpc || cli.flags['hub-apiserver'] ? await meetHub(cli, local, token) : undefined
+  const kubeconfig = viaApi && { [secretKey.kubeconfig]: viaApi.kubeconfig }
+  if (!isGrpc) {
+    const { hub, known } = viaApi!
+    return { hub, known, server: cli.flags['hub-apiserver'].replace(/\/+$/, ''), bootstrap: kubeconfig! }
+  }
+  viaApi?.hub.close()
+  const { hub, known, config, server } = await meetEndpoint(cli, local, token)
+  return { hub, known, server, bootstrap: { ...kubeconfig, [configKey]: config } }
+}
+
 /** Verifies the hub, then shows it the token, and asks whether the name is free. */
 const meetHub = async (cli: Join, local: Client, token: string) => {
   const { 'proxy-url': proxyUrl, 'cluster-name': name } = cli.flags
@@ -182,14 +208,13 @@ const refuseOtherHub = async (
   cli: Join,
   local: Client,
   place: string,
-  present: Klusterlet | undefined,
+  { present, server: asked }: { present: Klusterlet | undefined; server: string },
 ): Promise<void> => {
   if (!present) return
   const secret = await local.of(Secret, place).find(secretName.hub, { signal: cli.signal })
   const text = secret?.data?.[secretKey.kubeconfig]
   if (!text) return
   const server = /^\s*server:\s*(\S+)/m.exec(Buffer.from(text, 'base64').toString('utf8'))?.[1]
-  const asked = cli.flags['hub-apiserver'].replace(/\/+$/, '')
   if (!server || server === asked || cli.flags['force-internal-endpoint-lookup']) return
   throw new CliError(`this cluster belongs to another hub, ${server}`, {
     next: `leave it first: ${cli.program} unjoin --cluster-name ${cli.flags['cluster-name']}`,
@@ -203,7 +228,7 @@ const hostedSecret = async (cli: Join, place: string): Promise<KubeObject[]> => 
     throw new CliError(`--managed-cluster-kubeconfig ${file} cannot be read: ${cause.code}`, { cause })
   })
   await connectionIn(cli, text, file) // it has to hold everything itself: the agent has no files of this machine
-  return [await secretOf(place, externalKubeconfigSecret, text)]
+  return [secretOf(place, externalKubeconfigSecret, { [secretKey.kubeconfig]: text })]
 }
 
 const installed = async (cli: Join, client: Client, objects: readonly KubeObject[]): Promise<void> => {
@@ -213,7 +238,7 @@ const installed = async (cli: Join, client: Client, objects: readonly KubeObject
   if (changes.size === 0) cli.progress.say('Everything is installed already.')
 }
 
-const untilKnown = async (cli: Join, local: Client, hub: Client, klusterlet: string): Promise<void> => {
+const untilKnown = async (cli: Join, local: Client, hub: Api, klusterlet: string): Promise<void> => {
   const timeoutMs = cli.flags.timeout * 1000
   const waiting = { client: local, clock: cli.clock, progress: cli.progress, timeoutMs }
   await untilAvailable(waiting, namespace.operator, operatorName.managed)
@@ -229,8 +254,12 @@ const untilKnown = async (cli: Join, local: Client, hub: Client, klusterlet: str
   )
 }
 
-const conclude = async (cli: Join, known: ManagedCluster | undefined, klusterlet: string): Promise<void> => {
-  const { 'cluster-name': name, 'hub-apiserver': hub, output } = cli.flags
+const conclude = async (
+  cli: Join,
+  { known, server: hub }: Pick<Met, 'known' | 'server'>,
+  klusterlet: string,
+): Promise<void> => {
+  const { 'cluster-name': name, output } = cli.flags
   const joined = known !== undefined && known.spec.hubAcceptsClient === true && isTrue(known, Joined.type)
   const next = `${cli.program} accept --clusters ${name}`
   await cli.out.data(output, { cluster: name, hub, klusterlet, joined, ...(joined ? {} : { next }) }, () =>

@@ -19,3 +19,6 @@ export const leave = program('Takes a cluster away from its hub.', async (args, 
 export const cleanupUnjoined = program('Deletes the ManagedClusters of clusters that have left.', async (args, env) =>
   (await import('../../main/cleanup-unjoined.ts')).cleanupUnjoined(args, env),
 )
+export const serviceAccountsAgent = program('Keeps the service accounts of a managed cluster.', async (args, env) =>
+  (await import('../../main/service-accounts-agent.ts')).serviceAccountsAgent(args, env),
+)

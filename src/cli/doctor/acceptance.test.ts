@@ -30,32 +30,32 @@ const askedAnew = async (): Promise<CertificateSigningRequest> => {
   )
 }
 
-test('nothing is stuck with a cluster that has joined', () => scene.healthy())
+test('R1.64 nothing is stuck with a cluster that has joined', () => scene.healthy())
 
-test('denied-after-accept: the cluster is let in again', async () => {
+test('R1.64 denied-after-accept: the cluster is let in again', async () => {
   await clusters().patch('c1', { merge: { spec: { hubAcceptsClient: false } } })
   assert.match((await scene.heals('denied-after-accept')).command, /^clusteradm accept --clusters c1 /)
   await scene.healthy()
 })
 
-test('hub-secret-missing: the request of the agent that lost its credential is approved', async () => {
+test('R1.64 hub-secret-missing: the request of the agent that lost its credential is approved', async () => {
   await askedAnew()
   assert.match((await scene.heals('hub-secret-missing')).command, /^clusteradm accept --clusters c1 /)
   await scene.healthy()
 })
 
-test('csr-denied: the denied request goes, and another is made', async () => {
+test('R1.64 csr-denied: the denied request goes, and another is made', async () => {
   const csr = await askedAnew()
   await scene.hub.kubectl(['certificate', 'deny', csr.metadata.name!])
   assert.match((await scene.heals('csr-denied')).command, new RegExp(`^kubectl .*delete csr ${csr.metadata.name}$`))
 })
 
-test('csr-pending: a request that nobody has answered is approved', async () => {
+test('R1.64 csr-pending: a request that nobody has answered is approved', async () => {
   await scene.heals('csr-pending')
   await scene.healthy()
 })
 
-test('csr-failed: the request that could not be signed goes, and another is made', async () => {
+test('R1.64 csr-failed: the request that could not be signed goes, and another is made', async () => {
   const csr = await askedAnew()
   const failed = { type: 'Failed' as const, status: 'True' as const, reason: 'SigningError', message: 'no signing key' }
   const body = { ...csr, status: { conditions: [failed] } }
@@ -65,7 +65,7 @@ test('csr-failed: the request that could not be signed goes, and another is made
   await scene.healthy()
 })
 
-test('certificate-expired: an agent whose certificate and token are both over joins again', async () => {
+test('R1.64 certificate-expired: an agent whose certificate and token are both over joins again', async () => {
   const { data = {} } = await secrets().get(hubSecret)
   const text = (key: string): string => Buffer.from(data[key] ?? '', 'base64').toString()
   const user = `system:open-cluster-management:c1:${text('agent-name')}`
@@ -85,13 +85,13 @@ test('certificate-expired: an agent whose certificate and token are both over jo
   await scene.healthy()
 })
 
-test('finalizer-stuck: a ManagedCluster that somebody else holds goes', async () => {
+test('R1.64 finalizer-stuck: a ManagedCluster that somebody else holds goes', async () => {
   await clusters().patch('c1', { json: [{ op: 'add', path: '/metadata/finalizers/-', value: 'example.com/hold' }] })
   await clusters().delete('c1')
   assert.match((await scene.heals('finalizer-stuck')).why, /example\.com\/hold/)
 })
 
-test('cluster-not-created: an agent whose ManagedCluster was deleted joins again, and is let in', async () => {
+test('R1.64 cluster-not-created: an agent whose ManagedCluster was deleted joins again, and is let in', async () => {
   assert.match((await scene.heals('cluster-not-created')).command, /delete secret hub-kubeconfig-secret$/)
   await scene.heals('not-accepted')
   await scene.healthy()

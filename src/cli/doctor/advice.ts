@@ -17,7 +17,7 @@ export const kubectl = ({ words }: Snapshot, on: Side, ...rest: string[]): Advic
   command: line(['kubectl', ...words[on], ...rest]),
 })
 
-const ours = ({ words, program }: Snapshot, on: Side, ...rest: string[]): Advice => ({
+export const ours = ({ words, program }: Snapshot, on: Side, ...rest: string[]): Advice => ({
   on,
   command: line([program, ...rest, ...words[on]]),
 })
@@ -98,11 +98,15 @@ export const startHubAgain = (s: Snapshot): Advice => {
   return deployment ? startAgain(s, 'hub', deployment) : startOperator(s, 'hub')
 }
 
+/** The Klusterlet of the agent. */
+export const klusterletName = ({ managed }: Snapshot): string =>
+  perhaps(managed?.klusterlet)?.metadata.name ?? defaultName.klusterlet
+
 /** Where the agent runs, and its Deployment if we see it. */
 export const agentOf = (s: Snapshot): { place: string; name: string; deployment: RunningDeployment | undefined } => {
   const { managed } = s
   const place = managed?.namespace ?? namespace.agent
-  const name = deploymentName.agent(perhaps(managed?.klusterlet)?.metadata.name ?? defaultName.klusterlet)
+  const name = deploymentName.agent(klusterletName(s))
   const deployment = perhaps(managed?.deployments)?.find(
     ({ metadata }) => metadata.namespace === place && metadata.name === name,
   )

@@ -24,55 +24,55 @@ const token = 'not.a.token'
 const kubeconfigFor = (parts: { server?: string; ca?: string; user?: object }): Promise<string> =>
   kubeconfigText({ cluster: 'hub', server: scene.hub.server, ca: scene.hub.ca, user: { token }, ...parts } as never)
 
-test('a hub without clusters is well, and a cluster that is nothing to us is told so', async () => {
+test('R1.64 a hub without clusters is well, and a cluster that is nothing to us is told so', async () => {
   assert.deepEqual(await scene.stuck('--kubeconfig', scene.hub.kubeconfig), [])
   const { code, err } = await scene.doctor('--kubeconfig', scene.managed.kubeconfig)
   assert.equal(code, 1)
   assert.match(err, /is neither a hub nor a managed cluster\n {2}.*--hub-kubeconfig FILE\n/)
 })
 
-test('klusterlet-missing: a cluster that was never told to join joins by the printed command', async () => {
+test('R1.64 klusterlet-missing: a cluster that was never told to join joins by the printed command', async () => {
   const { on, command } = await scene.heals('klusterlet-missing')
   assert.equal(on, 'managed')
   assert.match(command, /clusteradm get token .* \| clusteradm join .* --cluster-name c1$/)
   await scene.finds('not-accepted')
 })
 
-test('no-bootstrap-secret: it is written anew by the printed command', async () => {
+test('R1.64 no-bootstrap-secret: it is written anew by the printed command', async () => {
   await secrets().delete('bootstrap-hub-kubeconfig')
   await scene.heals('no-bootstrap-secret')
 })
 
-test('bootstrap-secret-broken: one that cannot be read, and one without a credential, are replaced', async () => {
+test('R1.64 bootstrap-secret-broken: one that cannot be read, and one without a credential, are replaced', async () => {
   await bootstrapWith('{ this is: no kubeconfig')
   assert.match((await scene.heals('bootstrap-secret-broken')).why, /not one YAML document/)
   await bootstrapWith((await kubeconfigFor({})).replace(/token: .*/, '{}'))
   await scene.heals('bootstrap-secret-broken')
 })
 
-test('hub-unreachable: the secret leads to the hub again', async () => {
+test('R1.64 hub-unreachable: the secret leads to the hub again', async () => {
   await bootstrapWith(await kubeconfigFor({ server: `https://127.0.0.1:${await freePort()}` }))
   await scene.heals('hub-unreachable')
 })
 
-test('wrong-ca: the secret holds the CA of the hub again', async () => {
+test('R1.64 wrong-ca: the secret holds the CA of the hub again', async () => {
   await bootstrapWith(await kubeconfigFor({ ca: scene.managed.ca }))
   await scene.heals('wrong-ca')
 })
 
-test('bootstrap-token-expired: the secret holds a new token, which no output shows', async () => {
+test('R1.64 bootstrap-token-expired: the secret holds a new token, which no output shows', async () => {
   await bootstrapWith(await kubeconfigFor({}))
   const { out } = await scene.doctor()
   assert.doesNotMatch(out, /not\.a\.token/)
   await scene.heals('bootstrap-token-expired')
 })
 
-test('bootstrap-forbidden: the hub lets new clusters ask again', async () => {
+test('R1.64 bootstrap-forbidden: the hub lets new clusters ask again', async () => {
   await scene.hub.client().of(ClusterRoleBinding).delete('open-cluster-management:bootstrap:agent-registration')
   assert.equal((await scene.heals('bootstrap-forbidden')).on, 'hub')
 })
 
-test('cluster-name-taken: the ManagedCluster of another cluster makes room', async () => {
+test('R1.64 cluster-name-taken: the ManagedCluster of another cluster makes room', async () => {
   const annotations = { 'agent.open-cluster-management.io/cluster-id': 'another' }
   await scene.hub
     .client()
@@ -82,14 +82,14 @@ test('cluster-name-taken: the ManagedCluster of another cluster makes room', asy
   await scene.finds('not-accepted')
 })
 
-test('not-accepted: with the printed command the cluster joins, and nothing is stuck any more', async () => {
+test('R1.64 not-accepted: with the printed command the cluster joins, and nothing is stuck any more', async () => {
   const { command, on } = await scene.heals('not-accepted')
   assert.equal(on, 'hub')
   assert.match(command, /^clusteradm accept --clusters c1 /)
   await scene.healthy()
 })
 
-test('doctor sees what it can with one kubeconfig, from either side, and says what it could not look at', async () => {
+test('R1.64 doctor sees what it can with one kubeconfig, from either side, and says what it could not look at', async () => {
   const fromHub = await scene.doctor('--kubeconfig', scene.hub.kubeconfig)
   const fromManaged = await scene.doctor('--kubeconfig', scene.managed.kubeconfig)
   assert.deepEqual([fromHub.code, fromManaged.code], [0, 0], fromHub.out + fromManaged.out)
@@ -98,7 +98,7 @@ test('doctor sees what it can with one kubeconfig, from either side, and says wh
   assert.match(fromManaged.out, /"name": "c1"/)
 })
 
-test('a name that is not the one of the managed cluster is refused, and one that the hub does not know has to join', async () => {
+test('R1.64 a name that is not the one of the managed cluster is refused, and one that the hub does not know has to join', async () => {
   const sides = ['--kubeconfig', scene.hub.kubeconfig]
   const wrong = await scene.doctor('c2', ...sides, '--managed-kubeconfig', scene.managed.kubeconfig)
   assert.equal(wrong.code, 1)
@@ -111,7 +111,7 @@ test('a name that is not the one of the managed cluster is refused, and one that
   assert.equal((await scene.doctor('Not A Name', ...sides)).code, 2)
 })
 
-test('who may not look is told so, and nothing is called stuck for it', async () => {
+test('R1.64 who may not look is told so, and nothing is called stuck for it', async () => {
   const [hub, managed] = [scene.hub, scene.managed].map((plane) => plane.kubeconfigFor({ user: 'nobody' }))
   const { code, out } = await scene.doctor('c1', '--kubeconfig', hub!, '--managed-kubeconfig', managed!)
   assert.equal(code, 0, out)

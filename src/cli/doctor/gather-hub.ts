@@ -19,6 +19,7 @@ import { finalizer } from '../../api/index.ts'
 import { pinsOf } from '../ca.ts'
 import type { Cluster } from '../cluster.ts'
 import { Deployment } from '../deployment.ts'
+import { gatherAddOns } from './add-on-view.ts'
 import { perhaps, type Seen } from './faults.ts'
 import { kindsOf, orNone, patienceMs, seen, silenceOf } from './look.ts'
 import type { Holder, HubView } from './snapshot.ts'
@@ -53,6 +54,7 @@ export const gatherHub = async (
     requests,
     leases,
     works,
+    addOns,
   ] = await Promise.all([
     see(() => kindsOf(client, signal)),
     see(() => orNone(client.of(ClusterManager).list(call))),
@@ -81,6 +83,7 @@ export const gatherHub = async (
     ),
     see(() => items(client.of(Lease, name).list({ fieldSelector: `metadata.name=${leaseName}`, ...call }))),
     see(() => items(client.of(ManifestWork, name).list(call))),
+    gatherAddOns(client, name, see, signal),
   ])
   const known = new Set(perhaps(clusters)?.map(({ metadata }) => metadata.name))
   const going = (perhaps(namespaces) ?? []).filter(
@@ -109,6 +112,7 @@ export const gatherHub = async (
     requests,
     leases,
     works,
+    addOns,
   }
 }
 

@@ -7,6 +7,7 @@ import type { Cli } from '../command.ts'
 import { CliError } from '../errors.ts'
 import { Deployment } from '../deployment.ts'
 import { agentNamespace } from '../leaving.ts'
+import { gatherCredentials } from './add-on-view.ts'
 import { perhaps, type Seen } from './faults.ts'
 import { kindsOf, orNone, patienceMs, seen, silenceOf } from './look.ts'
 import type { ManagedView, Way } from './snapshot.ts'
@@ -28,7 +29,7 @@ export const gatherManaged = async (
   const place = klusterlet ? agentNamespace(klusterlet) : namespace.agent
   const secretData = async (of: string): Promise<SecretData | undefined> =>
     decoded(await client.of(Secret, place).find(of, call))
-  const [ids, kinds, deployments, bootstrap, credential, namespaces] = await Promise.all([
+  const [ids, kinds, deployments, bootstrap, credential, namespaces, addOnCredentials] = await Promise.all([
     see(() => idsOf(client, signal)),
     see(() => kindsOf(client, signal)),
     see(async () => {
@@ -41,6 +42,7 @@ export const gatherManaged = async (
       const { items } = await client.of(Namespace).list({ metadataOnly: true, ...call })
       return new Set(items.map(({ metadata }) => metadata.name!))
     }),
+    gatherCredentials(client, see, signal),
   ])
   const own = perhaps(credential)
   const joinedAs = klusterlet?.spec?.clusterName || own?.[secretKey.clusterName]
@@ -77,6 +79,7 @@ export const gatherManaged = async (
     way,
     ownWay: itsOwnWay,
     namespaces,
+    addOnCredentials,
   }
   return { view, name: asked }
 }

@@ -6,6 +6,8 @@
  * What could not be looked at is said, and never taken for good or bad. `report.ts` is for people.
  */
 import { acceptanceSteps } from './acceptance-steps.ts'
+import { addOnSteps } from './add-on-steps.ts'
+import { awsSteps } from './aws-steps.ts'
 import { walk, type StepResult } from './faults.ts'
 import { hubSteps } from './hub-steps.ts'
 import { managedSteps } from './managed-steps.ts'
@@ -14,8 +16,8 @@ import type { Snapshot } from './snapshot.ts'
 
 export { faults, type Fault, type StepResult } from './faults.ts'
 
-/** The way of one cluster, from its first word to its works. */
-export const clusterSteps = [...managedSteps, ...acceptanceSteps, ...runningSteps]
+/** The way of one cluster, from its first word to its add-ons. */
+export const clusterSteps = [...managedSteps, ...acceptanceSteps, ...awsSteps, ...runningSteps, ...addOnSteps]
 
 export const walkHub = (snapshot: Snapshot): StepResult[] => walk(hubSteps, snapshot)
 export const walkCluster = (snapshot: Snapshot): StepResult[] => walk(clusterSteps, snapshot)

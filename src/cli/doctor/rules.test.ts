@@ -78,6 +78,7 @@ const hub = (change: Partial<HubView> = {}): HubView => ({
   requests: is([]),
   leases: is([lease('c1', 'managed-cluster-lease', 20)]),
   works: is([]),
+  addOns: { addOns: is([]), catalogue: is([]), requests: is([]), accounts: is([]) },
   ...change,
 })
 
@@ -113,6 +114,7 @@ const managed = (change: Partial<ManagedView> = {}): ManagedView => ({
   way: is({ kind: 'open', server: 'https://hub:6443', cluster: cluster() }),
   ownWay: is({ kind: 'open', server: 'https://hub:6443', cluster: cluster() }),
   namespaces: is(new Set(['default'])),
+  addOnCredentials: is([]),
   ...change,
 })
 
@@ -131,30 +133,30 @@ const found = (s: Snapshot): Fault[] => all(s).flatMap((step) => (step.state ===
 const commandOf = (s: Snapshot, fault: Fault): string =>
   all(s).flatMap((step) => (step.state === 'stuck' && step.fault === fault ? [step.command] : []))[0] ?? assert.fail()
 
-test('nothing is stuck where all is well, and everything was looked at', () => {
+test('R1.64 nothing is stuck where all is well, and everything was looked at', () => {
   assert.deepEqual([...new Set(all(snapshot()).map(({ state }) => state))], ['ok'])
 })
 
-test('clock-skew: what the hub says of the clocks is told', () => {
+test('R1.64 clock-skew: what the hub says of the clocks is told', () => {
   const skewed = cluster({}, condition('ManagedClusterConditionClockSynced', 'False', 'The clock is off.'))
   assert.deepEqual(found(snapshot({ hub: hub({ clusters: is([skewed]) }) })), ['clock-skew'])
 })
 
-test('certificate-expiring: from when the agent should have renewed, and not before', () => {
+test('R1.64 certificate-expiring: from when the agent should have renewed, and not before', () => {
   const of = (from: number, until: number): Fault[] =>
     found(snapshot({ managed: managed({ credential: is(credential(from, until)) }) }))
   assert.deepEqual(of(-84, 16), [])
   assert.deepEqual(of(-86, 14), ['certificate-expiring'])
 })
 
-test('certificate-expiring is also found without a look into the secret, from what the agent said', () => {
+test('R1.64 certificate-expiring is also found without a look into the secret, from what the agent said', () => {
   const failed = cluster({}, condition('ClusterCertificateRotated', 'False', 'the hub did not approve it'))
   assert.deepEqual(found(snapshot({ managed: undefined, hub: hub({ clusters: is([failed]) }) })), [
     'certificate-expiring',
   ])
 })
 
-test('csr-failed: a request that was approved and is not signed, after the time that signing takes', () => {
+test('R1.64 csr-failed: a request that was approved and is not signed, after the time that signing takes', () => {
   const csr = (age: number): CertificateSigningRequest => ({
     metadata: { name: 'csr-1', labels: { 'open-cluster-management.io/cluster-name': 'c1' } },
     spec: { request: '', signerName: 's' },
@@ -171,7 +173,7 @@ test('csr-failed: a request that was approved and is not signed, after the time 
   assert.deepEqual(of(40), ['csr-failed'])
 })
 
-test('hub-secret-missing: of an agent that the hub does not know yet, the request is named', () => {
+test('R1.64 hub-secret-missing: of an agent that the hub does not know yet, the request is named', () => {
   const csr: CertificateSigningRequest = {
     metadata: { name: 'csr-of-a2', labels: { 'open-cluster-management.io/cluster-name': 'c1' } },
     spec: { request: '', signerName: 's' },
@@ -185,7 +187,7 @@ test('hub-secret-missing: of an agent that the hub does not know yet, the reques
   assert.equal(commandOf(s, 'hub-secret-missing'), accept)
 })
 
-test('hub-not-running: a leader that no longer renews its lease, whatever its Deployment says', () => {
+test('R1.64 hub-not-running: a leader that no longer renews its lease, whatever its Deployment says', () => {
   const stale = is(lease('open-cluster-management-hub', 'lanyard-hub', 60, 15))
   const s = snapshot({ hub: hub({ leader: stale }) })
   assert.deepEqual(found(s), ['hub-not-running'])
@@ -195,17 +197,17 @@ test('hub-not-running: a leader that no longer renews its lease, whatever its De
   )
 })
 
-test('credential-refused: an agent whose certificate the hub does not know any more asks for another', () => {
+test('R1.64 credential-refused: an agent whose certificate the hub does not know any more asks for another', () => {
   const refused = managed({ ownWay: is({ kind: 'refused', server: 'https://hub:6443' }) })
   const silent = hub({ leases: is([lease('c1', 'managed-cluster-lease', 1000)]) })
   assert.deepEqual(found(snapshot({ managed: refused, hub: silent })), ['credential-refused', 'lease-stale'])
 })
 
-test('namespace-missing: the hub that should have made it is started anew', () => {
+test('R1.64 namespace-missing: the hub that should have made it is started anew', () => {
   assert.deepEqual(found(snapshot({ hub: hub({ namespaces: is([]) }) })), ['namespace-missing'])
 })
 
-test('not-accepted waits for the namespace of an earlier cluster of that name to be gone', () => {
+test('R1.64 not-accepted waits for the namespace of an earlier cluster of that name to be gone', () => {
   const asks = { ...cluster({ hubAcceptsClient: false }), status: {} }
   const of = (deletionTimestamp?: string): Fault[] => {
     const namespaces = is([{ metadata: { name: 'c1', deletionTimestamp } }])
@@ -215,14 +217,14 @@ test('not-accepted waits for the namespace of an earlier cluster of that name to
   assert.deepEqual(of(), ['not-accepted'])
 })
 
-test('acceptance-failed: why the hub could not let a cluster in', () => {
+test('R1.64 acceptance-failed: why the hub could not let a cluster in', () => {
   const failed = cluster()
   failed.status = { conditions: [condition('HubAcceptedManagedCluster', 'False', 'no room', 'Error')] }
   const s = snapshot({ hub: hub({ clusters: is([failed]), leases: is([]) }) })
   assert.deepEqual(found(s), ['acceptance-failed'])
 })
 
-test('managed-unreachable: nothing else is claimed of a cluster that does not answer', () => {
+test('R1.64 managed-unreachable: nothing else is claimed of a cluster that does not answer', () => {
   const unseen = { unseen: 'it does not answer' }
   const dark = { ids: unseen, kinds: unseen, klusterlet: unseen, deployments: unseen, bootstrap: unseen }
   const more = { credential: unseen, way: unseen, ownWay: unseen, namespaces: unseen }
@@ -230,20 +232,20 @@ test('managed-unreachable: nothing else is claimed of a cluster that does not an
   assert.deepEqual(found(snapshot({ managed: managed({ silence, ...dark, ...more }) })), ['managed-unreachable'])
 })
 
-test('cluster-name-taken by a cluster that was let in: this one has to leave, the other is not touched', () => {
+test('R1.64 cluster-name-taken by a cluster that was let in: this one has to leave, the other is not touched', () => {
   const s = snapshot({ managed: managed({ ids: is(['id-2']) }) })
   assert.deepEqual(found(s), ['cluster-name-taken'])
   assert.equal(commandOf(s, 'cluster-name-taken'), "clusteradm unjoin --cluster-name c1 --kubeconfig '/home/ann/my c1'")
 })
 
-test('a hub that cannot be reached from here is no fault while the agent reaches it', () => {
+test('R1.64 a hub that cannot be reached from here is no fault while the agent reaches it', () => {
   const away = is({ kind: 'unreachable', server: 'https://inside:6443', why: 'no route' } as const)
   assert.deepEqual(found(snapshot({ managed: managed({ way: away, ownWay: away }) })), [])
   const alone = snapshot({ managed: managed({ way: away, ownWay: away }), hub: undefined })
   assert.deepEqual(found(alone), ['hub-unreachable'])
 })
 
-test('what one may not look at is said, and is neither good nor bad', () => {
+test('R1.64 what one may not look at is said, and is neither good nor bad', () => {
   const s = snapshot({ hub: hub({ works: { unseen: 'you may not' }, admission: { unseen: 'you may not' } }) })
   assert.deepEqual(found(s), [])
   const blind = all(s).filter(({ state }) => state === 'unknown')
@@ -253,7 +255,7 @@ test('what one may not look at is said, and is neither good nor bad', () => {
   )
 })
 
-test('work-failing: a work that fails for another reason than its namespace is for a person to mend', () => {
+test('R1.64 work-failing: a work that fails for another reason than its namespace is for a person to mend', () => {
   const work: ManifestWork = {
     metadata: { name: 'w', namespace: 'c1' },
     spec: { workload: { manifests: [] } },
@@ -263,7 +265,7 @@ test('work-failing: a work that fails for another reason than its namespace is f
   assert.equal(commandOf(s, 'work-failing'), 'kubectl --context hub -n c1 edit manifestwork w')
 })
 
-test('without the kubeconfig of the hub, what only its people can do is told for the hub', () => {
+test('R1.64 without the kubeconfig of the hub, what only its people can do is told for the hub', () => {
   const s = snapshot({
     hub: undefined,
     words: { hub: [], managed: [] },
@@ -272,7 +274,7 @@ test('without the kubeconfig of the hub, what only its people can do is told for
   assert.equal(commandOf(s, 'no-bootstrap-secret'), 'clusteradm get token')
 })
 
-test('words are quoted for the shell', () => {
+test('R1.64 words are quoted for the shell', () => {
   assert.deepEqual(['c1', 'a b', "it's", '$HOME', ''].map(shellWord), [
     'c1',
     "'a b'",
@@ -282,7 +284,7 @@ test('words are quoted for the shell', () => {
   ])
 })
 
-test('people see every step of a cluster, and what to do first', () => {
+test('R1.64 people see every step of a cluster, and what to do first', () => {
   const s = snapshot({ hub: hub({ clusters: is([cluster({ hubAcceptsClient: false })]) }), managed: undefined })
   const steps = walkCluster(s)
   const report = {
@@ -300,7 +302,7 @@ test('people see every step of a cluster, and what to do first', () => {
   )
 })
 
-test('docs/troubleshooting.md has an entry for every fault', () => {
+test('R1.64 docs/troubleshooting.md has an entry for every fault', () => {
   const page = readFileSync(new URL('../../../docs/troubleshooting.md', import.meta.url), 'utf8')
   const entries = [...page.matchAll(/^### (.+)$/gm)].map(([, title = '']) => title)
   assert.deepEqual([...entries].toSorted(), faults.map((fault) => `\`${fault}\``).toSorted())

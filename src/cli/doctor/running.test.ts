@@ -27,20 +27,20 @@ const withoutOperator = async (plane: ControlPlane, name: string): Promise<void>
   })
 }
 
-test('agent-not-running: an agent that was scaled away comes back', async () => {
+test('R1.64 agent-not-running: an agent that was scaled away comes back', async () => {
   await withoutOperator(scene.managed, 'klusterlet')
   await scaled(scene.managed, agentPlace, 'klusterlet-agent')
   assert.match((await scene.heals('agent-not-running')).command, /scale deployment klusterlet-agent --replicas=1$/)
 })
 
-test('operator-not-running: the operator of the agent comes back', async () => {
+test('R1.64 operator-not-running: the operator of the agent comes back', async () => {
   const { on, command } = await scene.heals('operator-not-running')
   assert.equal(on, 'managed')
   assert.match(command, /scale deployment klusterlet --replicas=1$/)
   await scene.healthy()
 })
 
-test('lease-stale: an agent that hangs is replaced', async (t) => {
+test('R1.64 lease-stale: an agent that hangs is replaced', async (t) => {
   const { items } = await scene.managed.client().of(Pod, agentPlace).list()
   const pids = items.flatMap(({ metadata }) => scene.runners.managed.pids(agentPlace, metadata.name!))
   assert.ok(pids.length > 0)
@@ -58,7 +58,7 @@ test('lease-stale: an agent that hangs is replaced', async (t) => {
   assert.match((await scene.heals('lease-stale')).command, /delete pod -l app=klusterlet-agent/)
 })
 
-test('rbac-missing: the hub gives a cluster its rights again as soon as it runs', async () => {
+test('R1.64 rbac-missing: the hub gives a cluster its rights again as soon as it runs', async () => {
   await withoutOperator(scene.hub, 'cluster-manager')
   await scaled(scene.hub, hubPlace, 'cluster-manager-hub')
   await scene.finds('hub-not-running')
@@ -66,18 +66,18 @@ test('rbac-missing: the hub gives a cluster its rights again as soon as it runs'
   assert.match((await scene.heals('rbac-missing')).why, /ClusterRoleBinding open-cluster-management:managedcluster:c1/)
 })
 
-test('hub-not-running: a hub that was scaled away comes back', async () => {
+test('R1.64 hub-not-running: a hub that was scaled away comes back', async () => {
   await scaled(scene.hub, hubPlace, 'cluster-manager-hub')
   assert.match((await scene.heals('hub-not-running')).command, /scale deployment cluster-manager-hub --replicas=1$/)
 })
 
-test('crd-missing: a kind that somebody deleted is served again', async () => {
+test('R1.64 crd-missing: a kind that somebody deleted is served again', async () => {
   await scene.hub.client().of(CustomResourceDefinition).delete(`${ClusterPermission.plural}.${ClusterPermission.group}`)
   assert.match((await scene.heals('crd-missing')).command, /^clusteradm init --wait /)
   await scene.healthy()
 })
 
-test('webhook-down: webhooks that the API server does not reach are set up again', async () => {
+test('R1.64 webhook-down: webhooks that the API server does not reach are set up again', async () => {
   const configurations = scene.hub.client().of(ValidatingWebhookConfiguration)
   const { items } = await configurations.list()
   const first = items.find(({ webhooks }) =>
@@ -92,7 +92,7 @@ test('webhook-down: webhooks that the API server does not reach are set up again
   await scene.healthy()
 })
 
-test('namespace-terminating: what holds the namespace of a cluster lets it go, and the hub makes it anew', async () => {
+test('R1.64 namespace-terminating: what holds the namespace of a cluster lets it go, and the hub makes it anew', async () => {
   const held = { metadata: { name: 'held', namespace: 'c1', finalizers: ['example.com/hold'] } }
   await scene.hub.client().of(ConfigMap).create(held)
   await scene.hub.client().of(Namespace).delete('c1')
@@ -100,7 +100,7 @@ test('namespace-terminating: what holds the namespace of a cluster lets it go, a
   await scene.healthy()
 })
 
-test('work-failing: a work whose namespace is missing is applied once there is one', async () => {
+test('R1.64 work-failing: a work whose namespace is missing is applied once there is one', async () => {
   const manifest = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'one', namespace: 'shop' }, data: {} }
   await scene.hub
     .client()

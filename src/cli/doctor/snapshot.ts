@@ -1,6 +1,8 @@
 import type { ClusterManager, Klusterlet, ManagedCluster, ManifestWork } from '../../api/index.ts'
 import type { CertificateSigningRequest, Lease, Namespace, RoleBinding, SecretData } from '../../kube/index.ts'
+import type { AddOnHubView, KeptCredential } from './add-on-view.ts'
 import { whyNotAvailable } from '../deployment.ts'
+import type { AwsView } from './aws-view.ts'
 import { known, perhaps, unseen, type Fault, type Seen, type Side } from './faults.ts'
 
 /** A Deployment, with what finds its pods. */
@@ -46,6 +48,7 @@ export interface HubView {
   readonly requests: Seen<readonly CertificateSigningRequest[]>
   readonly leases: Seen<readonly Lease[]>
   readonly works: Seen<readonly ManifestWork[]>
+  readonly addOns: AddOnHubView
 }
 
 /** What comes of asking a hub for a ManagedCluster with a credential from a secret. */
@@ -76,6 +79,7 @@ export interface ManagedView {
   /** To the hub with the agent's own credential. */
   readonly ownWay: Seen<Way>
   readonly namespaces: Seen<ReadonlySet<string>>
+  readonly addOnCredentials: Seen<readonly KeptCredential[]>
 }
 
 /** How commands reach a side: flags for kubectl and for us, which are spelled alike. */
@@ -90,6 +94,8 @@ export interface Snapshot {
   readonly words: Words
   readonly hub: HubView | undefined
   readonly managed: ManagedView | undefined
+  /** Of a cluster that is known by AWS IAM, when it alone is asked about. */
+  readonly aws?: AwsView | undefined
 }
 
 export const hubOf = ({ hub }: Snapshot): HubView =>

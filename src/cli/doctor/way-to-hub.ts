@@ -10,7 +10,7 @@ import {
   type Api,
   type SecretData,
 } from '../../kube/index.ts'
-import { secretKey } from '../../registration/contract.ts'
+import { configKey, secretKey } from '../../registration/contract.ts'
 import { drivers, hubFromKubeconfig } from '../../registration/drivers/index.ts'
 import type { Cli } from '../command.ts'
 import { connectionIn } from '../hub-preflight.ts'
@@ -32,6 +32,7 @@ export interface WayOptions {
  */
 export const bootstrapWay = async (cli: Cli, options: WayOptions): Promise<Way> => {
   const { data, source } = options
+  if (data[configKey]) return (await import('./grpc-way.ts')).grpcWay(cli, options, 'bootstrap')
   let hub: Api | undefined
   try {
     await hubFromKubeconfig(data, source, cli.env) // refuses what an agent refuses
@@ -51,6 +52,7 @@ export const bootstrapWay = async (cli: Cli, options: WayOptions): Promise<Way> 
 /** The same with the certificate that the agent was given. */
 export const ownWay = async (cli: Cli, options: WayOptions): Promise<Way> => {
   const { data, source } = options
+  if (data[configKey]) return (await import('./grpc-way.ts')).grpcWay(cli, options, 'cluster')
   let hub: Api | undefined
   try {
     const address = await hubFromKubeconfig(data, source, cli.env)
@@ -64,7 +66,8 @@ export const ownWay = async (cli: Cli, options: WayOptions): Promise<Way> => {
   }
 }
 
-const wayThrough = async (cli: Cli, hub: Api, { name }: WayOptions): Promise<Way> => {
+/** Asks the hub for the ManagedCluster, once. */
+export const wayThrough = async (cli: Cli, hub: Api, { name }: Pick<WayOptions, 'name'>): Promise<Way> => {
   const { server } = hub.connection
   try {
     const cluster = await hub.of(ManagedCluster).get(name, { timeoutMs: patienceMs, signal: cli.signal })

@@ -35,7 +35,7 @@ export const bootstrap = async (agent: AgentState, phase: BootstrapPhase, signal
   await secret.write(namesOf(identity), signal)
   let raw: Api
   try {
-    raw = await driver.asBootstrap(phase.hub.bootstrap, address.source, { userAgent })
+    raw = await driver.asBootstrap(phase.hub.bootstrap, address.source, { userAgent }, identity)
   } catch (error) {
     // The address is good and the credential beside it is not: as with a secret that is all wrong, it has to change.
     bootstraps.reject(address.source, phase.hub.bootstrap, inWords(error))
@@ -154,6 +154,7 @@ const credentialed = async (
   await secret.write(
     {
       ...change,
+      ...(await driver.beside?.(phase.hub.address)),
       [secretKey.kubeconfig]: kubeconfig,
       ...namesOf(identity),
     },

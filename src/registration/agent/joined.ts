@@ -124,6 +124,7 @@ const repairing = async (agent: AgentState, phase: JoinedPhase, signal: AbortSig
   const { settings, secret, identity } = agent
   const kubeconfig = await hubKubeconfig(phase.hub.address, settings.driver, identity)
   const wanted = {
+    ...(await settings.driver.beside?.(phase.hub.address)),
     [secretKey.kubeconfig]: kubeconfig,
     ...namesOf(identity),
   }

@@ -90,3 +90,10 @@ test('R1.51 what the hub calls unknown is contradicted only when our lease arriv
   assert.equal(available(skewed), undefined)
   assert.equal(available(cluster([Joined.joined(), ClockSynced.outOfSync('two hours')])), 'True')
 })
+
+test('R1.54 R1.58 a goodbye that was said for the agent stands; at its first report it says that it has joined, whatever was said before', () => {
+  const left = cluster([Joined.left(), Available.available()], reported.status)
+  assert.equal(patchOf({ ...left, status: { ...reported.status, ...left.status } }, { isTakenAway: true }), undefined)
+  const joined = patchOf(left)?.status.conditions?.find(({ type }) => type === Joined.type)
+  assert.equal(joined?.status, 'True')
+})

@@ -15,6 +15,8 @@ export interface ClusterFacts {
   conditions: readonly ConditionState[]
   /** Our heartbeat reaches the hub. */
   alive: boolean
+  /** We have said that we joined, and somebody who takes the cluster away has said goodbye for us: that stands. */
+  isTakenAway?: boolean | undefined
 }
 
 /** The merge patch that brings the status up to date; undefined when nothing differs. */
@@ -32,7 +34,7 @@ export const statusPatch = (cluster: ManagedCluster, facts: ClusterFacts, now: n
 
 const conditionsPart = (cluster: ManagedCluster, facts: ClusterFacts, now: number): object => {
   const present = cluster.status?.conditions
-  const states = [Joined.joined(), ...availability(cluster, facts), ...facts.conditions]
+  const states = [...(facts.isTakenAway ? [] : [Joined.joined()]), ...availability(cluster, facts), ...facts.conditions]
   const conditions = setConditions(present, states, { now })
   return conditions === present ? {} : { conditions }
 }

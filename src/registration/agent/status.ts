@@ -3,6 +3,7 @@ import type { Api, Client, Node } from '../../kube/index.ts'
 import {
   Controller,
   equal,
+  findCondition,
   watching,
   type Clock,
   type ConditionState,
@@ -10,7 +11,7 @@ import {
   type Logger,
   type Metrics,
 } from '../../runtime/index.ts'
-import { silenceMs } from '../contract.ts'
+import { Joined, silenceMs } from '../contract.ts'
 import { claimsFor, type ClaimRules } from './claims.ts'
 import { healthCheck } from './health.ts'
 import { sum } from './quantity.ts'
@@ -54,6 +55,7 @@ export const statusController = (options: StatusOptions): Controller => {
   const cut = cutClaims(log)
   const one = (): string[] => [name]
   let written: ManagedCluster | undefined
+  let hasJoined = false
   return new Controller({
     name: 'agent-status',
     workers: 1,
@@ -70,8 +72,11 @@ export const statusController = (options: StatusOptions): Controller => {
       const found = await health.current(signal)
       const cluster = newest(clusters.get(name), written)
       if (!cluster) return {}
-      const patch = statusPatch(cluster, { health: found, ...gather(options, cluster, cut) }, clock.now())
+      const isTakenAway = hasJoined && findCondition(cluster, Joined.type)?.reason === Joined.left().reason
+      const told = { health: found, isTakenAway, ...gather(options, cluster, cut) }
+      const patch = statusPatch(cluster, told, clock.now())
       if (patch) written = await hub.of(ManagedCluster).patch(name, { merge: patch }, { subresource: 'status', signal })
+      hasJoined = true
       return { requeueAfterMs: health.dueInMs() }
     },
   })

@@ -22,8 +22,8 @@ export interface HubDriver {
   grant(cluster: ManagedCluster, signal: AbortSignal): Promise<Reason | undefined | void>
   /** Takes all of that away, after RBAC was revoked. What is already gone is a success; a crash in the middle is made good by the next call. */
   revoke(cluster: ManagedCluster, signal: AbortSignal): Promise<void>
-  /** Adds controllers of its own: approval, signing. */
-  start?(manager: Manager): void
+  /** Adds controllers of its own: approval, signing. `isOurs` says whether a cluster is this driver's, among those of the hub. */
+  start?(manager: Manager, isOurs?: (cluster: ManagedCluster) => boolean): void
   /** After `start`: names clusters for which it may answer differently now. A watch for whoever accepts clusters. */
   wakes?(enqueue: (cluster: string) => void): () => void
 }
@@ -74,6 +74,8 @@ export interface HubAddress {
   readonly proxyUrl?: string | undefined
   /** How the bootstrap kubeconfig calls the hub; other agents compare it, so it is kept. */
   readonly clusterEntry: string
+  /** Where add-ons find the API server of the hub, if that is elsewhere. */
+  readonly addOns?: HubAddress | undefined
 }
 
 /** A subject of an add-on that needs a credential of its own. */
@@ -93,12 +95,14 @@ export interface AgentDriver extends CredentialDriver {
   describe(cluster: ManagedCluster): ManagedCluster
   /** Where the bootstrap secret sends us. Throws an error that names what is wrong with the secret. */
   hubOf(bootstrap: SecretData, source: string): Promise<HubAddress>
-  /** The hub as the bootstrap user. */
-  asBootstrap(bootstrap: SecretData, source: string, options: ClientOptions): Promise<Api>
+  /** The hub as the bootstrap user, who asks for this cluster. */
+  asBootstrap(bootstrap: SecretData, source: string, options: ClientOptions, identity: AgentIdentity): Promise<Api>
   /** The hub as this cluster. `secret` is asked for each request, so that a renewed credential is used at once. */
   asCluster(secret: () => SecretData, hub: HubAddress, options: ClientOptions): Api
   /** How a kubeconfig that lies beside the secret's other keys uses the credential. */
   kubeconfigUser(identity: AgentIdentity): KubeconfigParts['user']
+  /** What else lies in the secret, for others who use the credential. */
+  beside?(hub: HubAddress): Promise<SecretData>
   /** A certificate for an add-on, over the same connection to the hub. */
   forAddOn(subject: AddOnSubject): CredentialDriver
 }

@@ -1,19 +1,28 @@
 /** The door of the plug-in point: what a driver is, and the table of those that exist. A new one is a folder and a line here. */
 import { awsIrsaAgentDriver, awsIrsaHubDriver } from './aws-irsa/index.ts'
 import { csrAgentDriver, csrHubDriver } from './csr/index.ts'
+import { grpcAgentDriver, grpcHubDriver } from './grpc/index.ts'
 
 export * from './aws-irsa/index.ts'
 export * from './csr/index.ts'
 export type * from './driver.ts'
+export * from './grpc/index.ts'
 export { asBootstrapUser, asHolder, hubFromKubeconfig } from './kubeconfig-hub.ts'
 
 /** Both sides of each driver, by the name that objects hold, in the order in which they are asked: `csr` serves whom no other does. */
 export const drivers = {
   awsirsa: { hub: awsIrsaHubDriver, agent: awsIrsaAgentDriver },
+  grpc: { hub: grpcHubDriver, agent: grpcAgentDriver },
   csr: { hub: csrHubDriver, agent: csrAgentDriver },
 } as const
 
 export type DriverName = keyof typeof drivers
+
+/** The hub's sides, in the same order. */
+export const hubDrivers = Object.fromEntries(Object.entries(drivers).map(([name, { hub }]) => [name, hub])) as {
+  readonly [Name in DriverName]: (typeof drivers)[Name]['hub']
+}
+export type HubDriverName = DriverName
 
 /** What people also write. */
 const aliases: Readonly<Record<string, string>> = { 'aws-irsa': 'awsirsa' }

@@ -61,7 +61,12 @@ test('what is wrong with a bootstrap secret is said with its name and what to do
 })
 
 test('the bootstrap user is the one of the kubeconfig', async () => {
-  const api = await csrAgentDriver().asBootstrap({ kubeconfig: await text() }, source, {})
+  const api = await csrAgentDriver().asBootstrap(
+    { kubeconfig: await text() },
+    source,
+    {},
+    { cluster: 'c1', agent: 'a1' },
+  )
   const { token, ca } = await (api.connection as Connection).credentials()
   assert.deepEqual([token, ca], ['abcdef', authority.cert])
 })

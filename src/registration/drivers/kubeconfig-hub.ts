@@ -55,9 +55,13 @@ export const asBootstrapUser = async (
 }
 
 /** The hub as whoever the credential says. It is asked for at each request: what it returns is used at once, and kept connections with it. */
-export const asHolder = (credential: () => Omit<Credential, 'ca'>, hub: HubAddress, options: ClientOptions): Api => {
+export const asHolder = (credential: () => Omit<Credential, 'ca'>, hub: HubAddress, options: ClientOptions): Api =>
+  clientFor(holder(credential, hub), options)
+
+/** The same as a connection, for other wires. */
+export const holder = (credential: () => Omit<Credential, 'ca'>, hub: HubAddress): Connection => {
   let last: Credential = {}
-  const connection: Connection = {
+  return {
     source: hub.source,
     server: hub.server,
     tlsServerName: hub.tlsServerName,
@@ -69,7 +73,6 @@ export const asHolder = (credential: () => Omit<Credential, 'ca'>, hub: HubAddre
       return last
     },
   }
-  return clientFor(connection, options)
 }
 
 const kubeconfigIn = async (bootstrap: SecretData, source: string): Promise<Kubeconfig> => {

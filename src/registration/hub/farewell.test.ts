@@ -130,6 +130,39 @@ test('R1.56 R1.57 a denied cluster loses access at once, and its works can still
   assert.equal(driver.asked.filter((a) => a === 'revoke d1').length, 1)
 })
 
+test('R1.56 R1.57 works that the agent has let go, or never took on, keep no access: it ends with the last one that is held, and they stay', async (t) => {
+  const { agent, driver } = await accepted(t, 'd4')
+  await createWork(client, 'd4', 'held')
+  await createWork(client, 'd4', 'foreign', { finalizers: ['example.com/theirs'] })
+  await createWork(client, 'd4', 'never-taken-on', {})
+  await setAccepts(client, 'd4', false)
+  await eventually(async () => {
+    assert.match((await condition('d4', Accepted.type))!.message, /its agent may still remove its works \(1 left\)/)
+  })
+  assert.equal(await mayRemoveWorks('d4'), true)
+  assert.equal(driver.asked.includes('revoke d4'), false)
+
+  // As an agent does that leaves: what the work brought is gone, and the work itself belongs to the hub's people.
+  await agent.of(ManifestWork, 'd4').patch('held', { merge: { metadata: { finalizers: [] } } })
+  await eventually(async () => {
+    assert.equal((await condition('d4', Accepted.type))!.message, 'Denied by hub cluster admin')
+    assert.equal(await mayRemoveWorks('d4'), false)
+  })
+  assert.deepEqual(
+    driver.asked.filter((a) => a.startsWith('revoke')),
+    ['revoke d4'],
+  )
+  const { items } = await client.of(ManifestWork, 'd4').list()
+  const left = items.filter(({ metadata }) => !metadata.deletionTimestamp).map(({ metadata }) => metadata.name!)
+  assert.deepEqual(left.toSorted(), ['foreign', 'held', 'never-taken-on'])
+
+  // With the cluster they go, too.
+  await client.of(ManifestWork, 'd4').patch('foreign', { merge: { metadata: { finalizers: [] } } })
+  await client.of(ManagedCluster).delete('d4')
+  await eventually(() => isGone('d4'))
+  await eventually(async () => assert.deepEqual(await objectsOf(client, 'd4'), []))
+})
+
 test('R1.57 a denied cluster whose works are stuck loses all access when its time is up, and is let in again by a person', async (t) => {
   const { clock, driver } = await accepted(t, 'd2')
   await createWork(client, 'd2', 'stuck')

@@ -7,7 +7,7 @@ import { summary } from './left-behind.ts'
 import { removeNamespace } from './namespace.ts'
 import { isReduced, leavesByAnnotation, permissionsOf } from './permissions.ts'
 import { applyPermissions, permissionsInPlace, wroteCluster, type Records } from './records.ts'
-import { noneLeft, remainingOf, removeRemaining, type Remaining } from './remaining.ts'
+import { isHeld, noneHeld, noneLeft, remainingOf, removeRemaining, type Remaining } from './remaining.ts'
 
 /** How far a farewell has come. */
 export interface Farewell {
@@ -54,7 +54,7 @@ export const deny = async (
     })
   const leavesInMs = farewell.leavesBy - records.clock.now()
   if (leavesInMs > 0) {
-    const works = remainingOf(records, name).works.length
+    const works = remainingOf(records, name).works.filter(isHeld).length
     const until = new Date(farewell.leavesBy).toISOString()
     await reportDenied(
       records,
@@ -161,16 +161,16 @@ const revoke = async (
   const isDeleted = cluster.metadata.deletionTimestamp !== undefined
   // What an add-on has to do before it goes may lead to more works.
   const withAddOns = isDeleted && records.settings.gates.resourceCleanup
-  const { works, addOns } = remainingOf(records, name)
   const remembered = rememberedFarewell(name, records.clusterRoles.get(rbac.cluster(name)))
   const now = records.clock.now()
   const isOver = remembered !== undefined && now >= remembered.leavesBy
-  // A cache that is a moment behind must not cut the agent off from its last work: the server is asked before that.
+  const { works, addOns } = remainingOf(records, name)
   const kinds = withAddOns ? [ManifestWork, ManagedClusterAddOn] : [ManifestWork]
-  const someRemain =
-    works.length > 0 ||
-    (withAddOns && addOns.length > 0) ||
-    (!isOver && !(await noneLeft(records, name, kinds, signal)))
+  // Of a cluster that is deleted all works go, and are waited for; one that is denied keeps those that its agent has let go.
+  const areSeen = isDeleted ? works.length > 0 || (withAddOns && addOns.length > 0) : works.some(isHeld)
+  const areNone = () => (isDeleted ? noneLeft(records, name, kinds, signal) : noneHeld(records, name, signal))
+  // A cache that is a moment behind must not cut the agent off from its last work: the server is asked before that.
+  const someRemain = areSeen || (!isOver && !(await areNone()))
   const farewell = farewellAt(now, { remembered, someRemain, farewellMs: records.settings.farewellMs })
   // Of a cluster that is deleted and has nothing left, all RBAC goes; else its role stays and remembers.
   if (isDeleted && !someRemain) await applyPermissions(records, name, [], { intent: 'farewell', signal })

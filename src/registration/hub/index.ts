@@ -13,7 +13,7 @@ import { acceptance } from './acceptance.ts'
 import { availability } from './availability.ts'
 import { clock } from './clock.ts'
 import { clusterSets } from './cluster-sets.ts'
-import type { Hub, HubSettings } from './hub.ts'
+import { driverOf, type Hub, type HubSettings } from './hub.ts'
 import { clusterMetrics } from './metrics.ts'
 import { setBindings } from './set-bindings.ts'
 import { keepSharedRoles } from './shared-roles.ts'
@@ -54,6 +54,6 @@ const parts = [keepSharedRoles, acceptance, availability, clock, taints, cluster
 export const startRegistration = (manager: Manager, options: RegistrationOptions): Hub => {
   const hub = hubFor(manager, options)
   for (const add of parts) add(hub)
-  for (const driver of options.settings.drivers) driver.start?.(manager)
+  for (const driver of options.settings.drivers) driver.start?.(manager, (cluster) => driverOf(hub, cluster) === driver)
   return hub
 }

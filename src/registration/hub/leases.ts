@@ -15,7 +15,7 @@ const slim = ({ metadata, spec }: Lease): Lease => ({
 })
 
 /** The leases of all clusters, by name: a label could be taken off by the agent, which may update its lease. */
-export const clusterLeases = (hub: Hub): Informer<Lease> =>
+export const clusterLeases = (hub: Pick<Hub, 'manager'>): Informer<Lease> =>
   hub.manager.informer(Lease, { fieldSelector: `metadata.name=${leaseName}`, transform: slim })
 
 /** The cluster that a lease is of. */

@@ -1,6 +1,6 @@
 import { finalizer, ManagedCluster, ManagedClusterAddOn, ManifestWork } from '../../api/index.ts'
 import { apiVersionOf, type KubeObject, type Resource } from '../../kube/index.ts'
-import { inParallel } from '../../runtime/index.ts'
+import { hasFinalizer, inParallel } from '../../runtime/index.ts'
 import { unlessGone } from './cluster-writes.ts'
 import { summary } from './left-behind.ts'
 import { cleanupPriority, type Records } from './records.ts'
@@ -15,6 +15,16 @@ export const remainingOf = (records: Records, cluster: string): Remaining => ({
   addOns: records.addOns.list(cluster),
   works: records.works.list(cluster),
 })
+
+/** Whether the agent has taken a work on and not let it go: without its finalizer there is nothing that it still has to remove. */
+export const isHeld = (work: KubeObject): boolean => hasFinalizer(work, finalizer.manifestWork)
+
+/** Asks the server itself whether the agent holds none of the cluster's works. */
+export const noneHeld = async (records: Records, cluster: string, signal: AbortSignal): Promise<boolean> => {
+  for await (const { items } of records.client.of(ManifestWork, cluster).pages({ metadataOnly: true, signal }))
+    if (items.some(isHeld)) return false
+  return true
+}
 
 /** Asks the server itself whether the cluster has none of these kinds. */
 export const noneLeft = async (

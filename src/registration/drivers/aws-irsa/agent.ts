@@ -6,7 +6,9 @@ import {
   eksTokens,
   endpointsFrom,
   fromDefaultChain,
+  fromWebIdentity,
   hubRoleArn,
+  managedRoleArn,
   realClock,
   type Clock,
   type ClusterPair,
@@ -28,6 +30,8 @@ export interface AwsIrsaAgentOptions {
   expirationSeconds?: number | undefined
   /** Where the role of the pod is found, and proxies. */
   env?: Environment | undefined
+  /** A token of the agent's service account, for whoever acts in its place without being its pod. */
+  webIdentity?: ((signal?: AbortSignal) => Promise<string>) | undefined
   clock?: Clock | undefined
   random?: (() => number) | undefined
 }
@@ -63,7 +67,7 @@ export const awsIrsaAgentDriver = (options: AwsIrsaAgentOptions): AgentDriver =>
       },
   ])
   const certificates = csrAgentDriver({ expirationSeconds: options.expirationSeconds, env })
-  const tokens = tokensOf(pair, { env, clock, random })
+  const tokens = tokensOf(pair, { env, clock, random, webIdentity: options.webIdentity })
   return {
     name: 'awsirsa',
     unusable,
@@ -107,12 +111,16 @@ interface Tokens {
 
 const tokensOf = (
   pair: ClusterPair,
-  { env, clock, random }: { env: Environment; clock: Clock; random: (() => number) | undefined },
+  options: Pick<AwsIrsaAgentOptions, 'random' | 'webIdentity'> & { env: Environment; clock: Clock },
 ): Tokens => {
+  const { env, clock, random, webIdentity } = options
   const { region, name: clusterName } = pair.hub
   const aws = awsClient({ endpoints: endpointsFrom(env), proxyEnv: env })
   const none = (): Promise<never> => Promise.reject(new Error('not used here'))
-  const controller = fromDefaultChain({ env, aws, region: env['AWS_REGION'] || pair.managed.region, clock })
+  const own = { arn: managedRoleArn(pair), sessionName: sessionName(pair), region: pair.managed.region }
+  const controller = webIdentity
+    ? fromWebIdentity(aws, own, webIdentity)
+    : fromDefaultChain({ env, aws, region: env['AWS_REGION'] || pair.managed.region, clock })
   const cache = new CredentialCache({ aws, controller, secret: none, token: none, clock, random })
   const recipe: Recipe = {
     kind: 'role',

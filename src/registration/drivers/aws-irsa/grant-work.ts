@@ -47,9 +47,13 @@ export class GrantWork {
   readonly #listeners = new Set<(cluster: string) => void>()
   /** What the last try for a cluster met. */
   readonly #failures = new Map<string, Error>()
-  /** Those that acceptance has let go. Until it does, a denied cluster keeps its identity: it has works to remove. */
-  readonly #leaving = new Set<string>()
-  readonly #busy = new Set<string>()
+  /**
+   * Those that acceptance has let go, and what they had then, by uid; undefined is everything. Until it does, a denied cluster
+   * keeps its identity: it has works to remove. What is written down later is of a person who lets the cluster in again, and
+   * does that before the hub hears of it.
+   */
+  readonly #leaving = new Map<string, ReadonlySet<string> | undefined>()
+  readonly #granting = new Set<string>()
 
   constructor({ manager, grants, settings, forget, options }: GrantWorkOptions) {
     this.#grants = grants
@@ -88,6 +92,36 @@ export class GrantWork {
         watching(this.#records, (object) => [recordIn(object).cluster]),
       ],
     })
+    manager.controller({
+      name: 'aws-irsa-mode',
+      reconcile: this.#lookAtMode,
+      watches: [
+        (enqueue) => {
+          enqueue('mode')
+          return () => {}
+        },
+      ],
+    })
+  }
+
+  /**
+   * At the start, and as often as everything else is looked at: somebody may have moved the hub from `aws-auth` to access
+   * entries, and once EKS reads `aws-auth` no more, whoever is only there is locked out.
+   */
+  readonly #lookAtMode: Reconcile = async (_, signal) => {
+    const requeueAfterMs = this.#settings.verifyMs || undefined
+    if (this.#settings.access || this.#known.size === 0) return { requeueAfterMs } // a first grant asks by itself
+    try {
+      await this.#grants.lookAtMode(signal)
+    } catch (error) {
+      if (signal.aborted) throw error
+      // Clusters keep what they have. A hub without rights in AWS is none of its faults: people accept its clusters.
+      this.#options.log.warn('how the hub maps roles could not be asked', { error })
+      return { requeueAfterMs: requeueAfterMs && Math.min(requeueAfterMs, unverifiedMs) }
+    }
+    for (const record of this.#known.values())
+      if (this.#grants.accessOf(record) !== record.access.at(-1)) this.#controller.enqueue(record.cluster)
+    return { requeueAfterMs }
   }
 
   onChange(listener: (cluster: string) => void): () => void {
@@ -141,10 +175,11 @@ export class GrantWork {
   async revoked(cluster: ManagedCluster, signal: AbortSignal): Promise<void> {
     const name = cluster.metadata.name!
     if (!this.#leaving.has(name)) this.#failures.delete(name) // what failed was another thing
-    this.#leaving.add(name)
+    this.#leaving.set(name, this.#leaving.get(name))
     // From the server: what was made a moment ago must go as well.
-    const left = this.#busy.has(name) ? [] : await this.#grants.records.of(name, signal)
-    if (!this.#busy.has(name) && left.length === 0) {
+    const left = this.#granting.has(name) ? [] : await this.#grants.records.of(name, signal)
+    if (!this.#granting.has(name)) this.#leaving.set(name, this.#leaving.get(name) ?? new Set(left.map(uidOf)))
+    if (!this.#granting.has(name) && !left.some((record) => this.#leaves(record))) {
       this.#leaving.delete(name)
       this.#failures.delete(name)
       return
@@ -158,16 +193,20 @@ export class GrantWork {
     })
   }
 
+  #leaves(record: GrantRecord): boolean {
+    const leaving = this.#leaving.get(record.cluster)
+    return leaving === undefined || leaving.has(uidOf(record))
+  }
+
   async #inPlace(cluster: ManagedCluster, wanted: Wanted): Promise<boolean> {
     const mine = this.recordsOf(cluster.metadata.name!)
     const record = mine.find(({ roleName }) => roleName === wanted.roleName)
     if (mine.length !== 1 || !this.#grants.isGranted(record, wanted, cluster.metadata.uid)) return false
-    const access = this.#settings.access ?? record!.access.at(-1)!
+    const access = this.#grants.accessOf(record!)
     return access !== 'aws-auth' || this.#grants.awsAuth.has(mappingOf(wanted, access))
   }
 
   readonly #reconcile: Reconcile = async (name, signal) => {
-    this.#busy.add(name)
     try {
       return { requeueAfterMs: await this.#settle(name, signal) }
     } catch (error) {
@@ -175,8 +214,6 @@ export class GrantWork {
       // Somebody was quicker: nothing that anybody has to know.
       if (!(error instanceof ReconcileError && error.reason === 'RecordChanged')) this.#failed(name, error as Error)
       throw error
-    } finally {
-      this.#busy.delete(name)
     }
   }
 
@@ -196,10 +233,20 @@ export class GrantWork {
   async #settle(name: string, signal: AbortSignal): Promise<number | undefined> {
     const cluster = this.#clusters.get(name)
     if (!cluster) return this.#forgotten(name, signal)
-    if (this.#leaving.has(name)) return this.#revokeAll(name, () => true, signal)
+    if (this.#leaving.has(name)) return this.#revokeAll(name, (record) => this.#leaves(record), signal)
     if (cluster.metadata.deletionTimestamp || !cluster.spec.hubAcceptsClient)
       return this.#revokeAll(name, ({ clusterUid }) => clusterUid !== cluster.metadata.uid, signal)
     if (!claimsAnArn(cluster) && this.recordsOf(name).length === 0) return undefined
+    // From the look at who leaves on, without a pause: a farewell that begins now waits for what is made here.
+    this.#granting.add(name)
+    try {
+      return await this.#give(name, cluster, signal)
+    } finally {
+      this.#granting.delete(name)
+    }
+  }
+
+  async #give(name: string, cluster: ManagedCluster, signal: AbortSignal): Promise<number | undefined> {
     const wanted = this.#grants.wanted(cluster)
     const inPlace = await this.#inPlace(cluster, wanted)
     const due = this.#verifyInMs(name, wanted)
@@ -233,16 +280,16 @@ export class GrantWork {
       this.#known.delete(record.roleName)
       this.#options.log.info('a role was removed', { cluster: name, role: record.roleArn })
     }
-    // Not before this key is done: acceptance asks whether we are still at it.
-    if (this.#leaving.has(name)) setImmediate(() => this.#succeeded(name))
+    if (this.#leaving.has(name)) this.#succeeded(name)
     return undefined
   }
 
   /** How long until AWS is asked again, up to a tenth longer for some, so that a fleet does not ask at once; undefined is never. */
   #verifyInMs(name: string, { roleName }: Wanted): number | undefined {
-    const { verifyMs } = this.#settings
-    if (verifyMs === 0) return undefined
+    const { verifyMs, bothMappingsMs } = this.#settings
     const record = this.recordsOf(name).find((one) => one.roleName === roleName)
+    if (record && record.access.length > 1) return record.verifiedAt + bothMappingsMs - this.#options.clock.now()
+    if (verifyMs === 0) return undefined
     const part = createHash('sha1').update(name).digest().readUInt32BE() / 2 ** 32
     return (record?.verifiedAt ?? 0) + verifyMs * (1 + part / 10) - this.#options.clock.now()
   }
@@ -251,6 +298,8 @@ export class GrantWork {
     for (const listener of this.#listeners) listener(cluster)
   }
 }
+
+const uidOf = ({ object }: GrantRecord): string => object.metadata.uid ?? ''
 
 /** What of a cluster matters here. */
 const standing = ({ metadata, spec }: ManagedCluster): string =>

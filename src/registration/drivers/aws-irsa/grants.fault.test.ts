@@ -4,11 +4,13 @@ import { startAwsFront, type AwsFront } from '../../../../testkit/aws-front.ts'
 import { startLocalEks, type LocalEks } from '../../../../testkit/eks/index.ts'
 import { eventually, seededRandom } from '../../../../testkit/index.ts'
 import { createIrsaCluster, grantsOf, leftInAws, mapRolesOf, runIrsaHub } from '../../../../testkit/irsa-hub.ts'
-import { can, clusterOf } from '../../../../testkit/registration-hub.ts'
+import { can, clusterOf, createCluster } from '../../../../testkit/registration-hub.ts'
 import { group, ManagedCluster } from '../../../api/index.ts'
+import { clusterPair, hubRoleName } from '../../../aws/index.ts'
 import type { Client } from '../../../kube/index.ts'
-import { findCondition, isTrue } from '../../../runtime/index.ts'
+import { findCondition, isTrue, silentLogger, systemClock } from '../../../runtime/index.ts'
 import { Accepted } from '../../contract.ts'
+import { drivers } from '../index.ts'
 
 let eks: LocalEks
 let admin: Client
@@ -169,6 +171,39 @@ test('R1.56 in a steady state no call of AWS is made, whatever else happens to c
   await createIrsaCluster(admin, 'calm-3', arnOf('calm-3'))
   await isAccepted('calm-3')
   assert.equal(front.calls.length, after + 3)
+  await admin.of(ManagedCluster).deleteAll()
+  await nothingIsLeft()
+})
+
+test('R1.57 R1.8 an AWS that takes calls and never answers holds up neither clusters by certificate nor those of other roles, and is made good when it answers', async (t) => {
+  const front = await through(t)
+  const events = { record: () => {} }
+  const usual = { client: admin, events, clock: systemClock, log: silentLogger }
+  const csr = drivers.csr.hub({ ...usual, gates: { managedClusterAutoApproval: false }, autoApproveUsers: [] })
+  await runIrsaHub(t, eks, { endpoint: front.endpoint, beside: [csr] })
+  await createIrsaCluster(admin, 'before', arnOf('before'))
+  await isAccepted('before') // the hub knows who it is and how it maps
+  const hung = hubRoleName(clusterPair(eks.hubArn, arnOf('hung')))
+  const isHung = (name: string): Promise<void> =>
+    eventually(() => assert.ok(front.calls.some(({ parameters }) => parameters.get('RoleName') === name)), limit)
+
+  front.fault = () => 'hang'
+  await createIrsaCluster(admin, 'hung', arnOf('hung'))
+  await isHung(hung)
+  await createCluster(admin, 'certified')
+  await isAccepted('certified')
+
+  front.fault = ({ parameters }) => (parameters.get('RoleName') === hung ? 'hang' : undefined)
+  await createIrsaCluster(admin, 'other', arnOf('other'))
+  await isAccepted('other')
+  await eventually(async () => {
+    const condition = findCondition((await clusterOf(admin, 'hung'))!, Accepted.type)
+    assert.equal(condition?.status, 'False')
+    assert.match(condition?.message ?? '', /cluster hung: AWS does not let us make role .*no answer within 20 s/)
+  }, limit)
+
+  front.fault = () => undefined
+  await isAccepted('hung')
   await admin.of(ManagedCluster).deleteAll()
   await nothingIsLeft()
 })

@@ -15,7 +15,7 @@ import { claimOf } from './claim.ts'
 import { explained } from './failures.ts'
 import { ensureRole, iamOf, removeRole, type Iam } from './iam.ts'
 import { going, isGoing, recordsIn, type GrantRecord, type Records } from './record.ts'
-import { digestOf, mappingOf, wantedFor, type Access, type Wanted } from './wanted.ts'
+import { bothMappingsMs, digestOf, mappingOf, wantedFor, type Access, type Wanted } from './wanted.ts'
 
 export interface GrantOptions {
   /** The hub, as somebody who may write records, and `aws-auth` where that is used. */
@@ -30,8 +30,20 @@ export interface GrantOptions {
   /** Found out from EKS, or what the record says, unless forced. */
   access?: Access | undefined
   awsAuth?: AwsAuth | undefined
+  bothMappingsMs?: number | undefined
   clock?: Clock | undefined
   random?: (() => number) | undefined
+}
+
+/** How things stand before a grant. */
+export interface Outlook {
+  readonly wanted: Wanted
+  readonly access: Access
+  /** EKS did not say how this hub maps roles, and nothing else did. */
+  readonly isAssumed: boolean
+  readonly record: GrantRecord | undefined
+  /** All is in place already, as far as the record says. */
+  readonly isGranted: boolean
 }
 
 /** Gives clusters their access to a hub by AWS IAM, and takes it away. The hub's controller and `clusteradm accept` do it alike. */
@@ -40,9 +52,18 @@ export interface Grants {
   readonly awsAuth: AwsAuth
   /** Throws what is wrong with the cluster's claim. */
   wanted(cluster: ManagedCluster): Wanted
+  /** Asks EKS how the hub maps roles now. From then on clusters that are mapped otherwise are not `isGranted`. */
+  lookAtMode(signal: AbortSignal): Promise<void>
+  /** How a cluster with this record is to be mapped, as far as we know without asking. */
+  accessOf(record: GrantRecord): Access
   /** Whether a record says that all of this is in place. */
   isGranted(record: GrantRecord | undefined, wanted: Wanted, clusterUid: string | undefined): boolean
-  /** Makes what is missing, and repairs what differs. May be called again at any time, and after a crash at any point. */
+  /** What a grant would make. Nothing is changed; throws what speaks against it. */
+  look(cluster: ManagedCluster, signal: AbortSignal): Promise<Outlook>
+  /**
+   * Makes what is missing, and repairs what differs. May be called again at any time, and after a crash at any point. One that is
+   * moved has both mappings at first; a later call takes the old one away.
+   */
   grant(cluster: ManagedCluster, signal: AbortSignal): Promise<GrantRecord>
   /** Takes away the access, then the role with its policies, then the record. */
   revoke(record: GrantRecord, signal: AbortSignal): Promise<void>
@@ -51,6 +72,8 @@ export interface Grants {
 /** Calls to one service of the hub's account at the same time. IAM throttles early, and for the whole account. */
 const width = 8
 const mostTries = 4
+/** Every EKS cluster has this one, unless it says otherwise. */
+const unlessKnown: Access = 'aws-auth'
 /** Whoever has to wait longer gives way to other clusters. */
 const longestWaitMs = 2000
 
@@ -59,7 +82,9 @@ export const newGrants = (options: GrantOptions): Grants => {
   const records = recordsIn(client, namespace)
   const awsAuth = options.awsAuth ?? new AwsAuth(client)
   const gates = { iam: new Gate({ clock, random, width }), eks: new Gate({ clock, random, width }) }
-  let mode: Promise<Access> | undefined
+  /** What EKS said last; undefined while nobody has asked, or where we may not know. */
+  let mode: Access | undefined
+  let asking: Promise<Access | undefined> | undefined
 
   const callers = async (signal: AbortSignal): Promise<{ iam: Iam; eks: AccessEntries }> => {
     const who = await credentials(signal)
@@ -89,20 +114,19 @@ export const newGrants = (options: GrantOptions): Grants => {
     }
   }
 
-  const accessFor = async (record: GrantRecord | undefined, eks: AccessEntries): Promise<Access> =>
-    // What a cluster has is kept: that we may not ask EKS today is no reason to move it.
-    options.access ?? record?.access.at(-1) ?? (await modeOf(eks))
+  const accessOf = (record: GrantRecord): Access => options.access ?? mode ?? record.access.at(-1) ?? unlessKnown
 
-  /** Asked once: a hub does not change it back, and clusters keep what they have. */
-  const modeOf = (eks: AccessEntries): Promise<Access> => {
-    mode ??= eks
+  /** Undefined where EKS does not say it, and nothing else does. */
+  const accessFor = async (record: GrantRecord | undefined, eks: AccessEntries): Promise<Access | undefined> =>
+    record ? accessOf(record) : (options.access ?? mode ?? (await askMode(eks)))
+
+  /** One call for all who want to know at the same time. That we may not ask today is no reason to move anybody. */
+  const askMode = (eks: AccessEntries): Promise<Access | undefined> => {
+    asking ??= eks
       .mode()
-      .then((found) => found ?? 'aws-auth')
-      .catch((error: unknown) => {
-        mode = undefined
-        throw error
-      })
-    return mode
+      .then((found) => (mode = found ?? mode))
+      .finally(() => (asking = undefined))
+    return asking
   }
 
   const unmap = (roleArn: string, access: Access, eks: AccessEntries, signal: AbortSignal): Promise<void> =>
@@ -142,13 +166,36 @@ export const newGrants = (options: GrantOptions): Grants => {
     return record
   }
 
+  const isGranted: Grants['isGranted'] = (record, want, clusterUid) =>
+    record !== undefined &&
+    record.cluster === want.cluster &&
+    record.clusterUid === clusterUid &&
+    record.granted === digestOf(want, accessOf(record))
+
+  const lookAtMode = async (signal: AbortSignal): Promise<void> => {
+    if (!options.access) await askMode((await callers(signal)).eks)
+  }
+
+  const look = async (cluster: ManagedCluster, signal: AbortSignal): Promise<Outlook> => {
+    const want = wanted(cluster)
+    const { name = '', uid } = cluster.metadata
+    const others = (await records.of(name, signal)).filter(({ roleName }) => roleName !== want.roleName)
+    const other = others.find((one) => !isGoing(one) && one.clusterUid === uid)
+    if (other) throw changed(want, other)
+    const record = await records.find(want.roleName, signal)
+    if (record && record.cluster !== name) throw taken(want, record)
+    const found = await accessFor(record, (await callers(signal)).eks)
+    const access = found ?? unlessKnown
+    return { wanted: want, access, isAssumed: !found, record, isGranted: isGranted(record, want, uid) }
+  }
+
   const grant = async (cluster: ManagedCluster, signal: AbortSignal): Promise<GrantRecord> => {
     const want = wanted(cluster)
     const clusterUid = cluster.metadata.uid ?? ''
     try {
       let record = await recordFor(cluster, want, signal)
       const { iam, eks } = await callers(signal)
-      const access = await accessFor(record, eks)
+      const access = (await accessFor(record, eks)) ?? unlessKnown
       const granted = digestOf(want, access)
       const expected = record?.granted === granted
       const accesses = [...new Set([...(record?.access ?? []).filter((one) => one !== access), access])]
@@ -161,30 +208,18 @@ export const newGrants = (options: GrantOptions): Grants => {
       const mapping = mappingOf(want, access)
       if (access === 'aws-auth') await awsAuth.set(mapping, signal)
       else await eks.set(mapping, tags, { expected })
-      for (const old of accesses.filter((one) => one !== access)) await unmap(want.roleArn, old, eks, signal)
+      const old = accesses.filter((one) => one !== access)
+      const since = expected ? record.verifiedAt : clock.now()
+      if (old.length > 0 && clock.now() - since < (options.bothMappingsMs ?? bothMappingsMs))
+        return await records.update(record, { access: accesses, granted, verifiedAt: since }, signal)
+      for (const one of old) await unmap(want.roleArn, one, eks, signal)
       return await records.update(record, { access: [access], granted, verifiedAt: clock.now() }, signal)
     } catch (error) {
       throw explained(error, { cluster: want.cluster, deed: `make role ${want.roleArn}`, hub, pair: want.pair })
     }
   }
 
-  return {
-    records,
-    awsAuth,
-    wanted,
-    grant,
-    revoke,
-    isGranted: (record, want, clusterUid) => {
-      const access = options.access ?? record?.access.at(-1)
-      return (
-        record !== undefined &&
-        access !== undefined &&
-        record.cluster === want.cluster &&
-        record.clusterUid === clusterUid &&
-        record.granted === digestOf(want, access)
-      )
-    },
-  }
+  return { records, awsAuth, wanted, lookAtMode, accessOf, isGranted, look, grant, revoke }
 }
 
 const changed = ({ cluster, arn }: Wanted, has: GrantRecord): ReconcileError =>

@@ -7,7 +7,7 @@ import { eventually } from '../../../../testkit/index.ts'
 import { createIrsaCluster, grantsOf, leftInAws, mapRolesOf, runIrsaHub } from '../../../../testkit/irsa-hub.ts'
 import { clusterOf, setAccepts } from '../../../../testkit/registration-hub.ts'
 import { annotation, ManagedCluster } from '../../../api/index.ts'
-import { clusterPair, hubRoleName } from '../../../aws/index.ts'
+import { clusterPair, hubRoleName, listAt, pathOf, textAt } from '../../../aws/index.ts'
 import { ConfigMap, type Client } from '../../../kube/index.ts'
 import { findCondition } from '../../../runtime/index.ts'
 import { Accepted } from '../../contract.ts'
@@ -15,7 +15,11 @@ import { Accepted } from '../../contract.ts'
 let eks: LocalEks
 let admin: Client
 before(async () => {
-  eks = await startLocalEks({ access: 'access-entries', plane: { audit: false, controllerManager: true } })
+  eks = await startLocalEks({
+    access: 'access-entries',
+    plane: { audit: false, controllerManager: true },
+    creator: { tags: true },
+  })
   admin = eks.hub.client()
 })
 after(() => eks.stop())
@@ -32,8 +36,14 @@ const says = (name: string, status: 'True' | 'False', message: RegExp): Promise<
     assert.match(condition?.message ?? '', message)
   }, limit)
 
-const entryOf = async (role: string): Promise<{ username: string; kubernetesGroups: string[] }> => {
-  const { accessEntry } = await eks.client.json<{ accessEntry: { username: string; kubernetesGroups: string[] } }>({
+interface Entry {
+  accessEntryArn: string
+  username: string
+  kubernetesGroups: string[]
+}
+
+const entryOf = async (role: string): Promise<Entry> => {
+  const { accessEntry } = await eks.client.json<{ accessEntry: Entry }>({
     service: 'eks',
     operation: 'DescribeAccessEntry',
     method: 'GET',
@@ -148,6 +158,21 @@ test('R1.39 without a person only ARNs that a pattern matches are accepted, and 
   await eventually(async () => assert.deepEqual(await leftInAws(eks), []), limit)
 })
 
+test('R1.39 without a pattern every cluster waits for a person, and * is every ARN', async (t) => {
+  const gates = { managedClusterAutoApproval: true }
+  const none = await runIrsaHub(t, eks, { gates })
+  await createIrsaCluster(admin, 'asks', arnOf('asks'), { accepts: false })
+  // One that a person lets in shows that the queue has been worked through.
+  await createIrsaCluster(admin, 'let-in', arnOf('let-in'))
+  await says('let-in', 'True', /Accepted/)
+  assert.equal((await clusterOf(admin, 'asks'))?.spec.hubAcceptsClient, false)
+  await none.stop()
+  await runIrsaHub(t, eks, { gates, autoApprovedArnPatterns: ['*'] })
+  await says('asks', 'True', /Accepted/)
+  await admin.of(ManagedCluster).deleteAll()
+  await eventually(async () => assert.deepEqual(await leftInAws(eks), []), limit)
+})
+
 test('R1.33 R1.34 a flag forces aws-auth; its drift, and drift of role, policy and trust, is found and repaired', async (t) => {
   const hub = await runIrsaHub(t, eks, { awsAccess: 'aws-auth', awsResourceTags: [] })
   await createIrsaCluster(admin, 'd1', arnOf('d'))
@@ -185,4 +210,43 @@ test('R1.33 R1.34 a flag forces aws-auth; its drift, and drift of role, policy a
   await admin.of(ManagedCluster).delete('d1')
   await eventually(async () => assert.deepEqual([await leftInAws(eks), await grantsOf(admin)], [[], []]), limit)
   assert.ok(!(await mapRolesOf(admin)).includes(RoleName))
+})
+
+test('R1.34 R1.63 tags of the hub are on role and access entry; where they differ, or others are wanted, they are put right, and those of somebody else stay', async (t) => {
+  const hub = await runIrsaHub(t, eks, { awsResourceTags: ['team=fleet', 'cost center=a=b'] })
+  await createIrsaCluster(admin, 't1', arnOf('t'))
+  await says('t1', 'True', /Accepted/)
+  const RoleName = roleOf(arnOf('t'))
+  const tagsOfRole = async (): Promise<Record<string, string>> => {
+    const answer = await eks.hubAccount.iam('ListRoleTags', { RoleName })
+    const tags = listAt(answer, 'ListRoleTagsResult', 'Tags')
+    return Object.fromEntries(tags.map((tag) => [textAt(tag, 'Key')!, textAt(tag, 'Value')!]))
+  }
+  const { accessEntryArn } = await entryOf(RoleName)
+  const tagsOfEntry = async (): Promise<Record<string, string>> => {
+    const { region } = eks.hubCluster
+    const call = { service: 'eks', operation: 'ListTagsForResource', method: 'GET', region } as const
+    const path = pathOf('tags', accessEntryArn)
+    return (
+      await eks.client.json<{ tags: Record<string, string> }>({ ...call, path, credentials: eks.hubAccount.root })
+    ).tags
+  }
+  const first = { team: 'fleet', 'cost center': 'a=b' }
+  assert.deepEqual([await tagsOfRole(), await tagsOfEntry()], [first, first])
+
+  await hub.stop()
+  await eks.hubAccount.iam('TagRole', {
+    RoleName,
+    Tags: [
+      { Key: 'cost center', Value: 'changed' },
+      { Key: 'owner', Value: 'somebody' },
+    ],
+  })
+  await runIrsaHub(t, eks, { awsResourceTags: ['team=platform', 'cost center=a=b'] })
+  const second = { team: 'platform', 'cost center': 'a=b' }
+  await eventually(async () => {
+    assert.deepEqual([await tagsOfRole(), await tagsOfEntry()], [{ ...second, owner: 'somebody' }, second])
+  }, limit)
+  await admin.of(ManagedCluster).delete('t1')
+  await eventually(async () => assert.deepEqual([await leftInAws(eks), await grantsOf(admin)], [[], []]), limit)
 })

@@ -12,7 +12,7 @@ import {
 import type { Api } from '../../../kube/index.ts'
 import type { Clock, Logger } from '../../../runtime/index.ts'
 import { parsePattern, type Pattern } from './pattern.ts'
-import type { Access } from './wanted.ts'
+import { bothMappingsMs, type Access } from './wanted.ts'
 
 export interface AwsIrsaHubOptions {
   client: Api
@@ -28,6 +28,8 @@ export interface AwsIrsaHubOptions {
   awsAccess?: string | undefined
   /** How often AWS is asked whether everything is still there; 0 is never. */
   awsVerifySeconds?: number | undefined
+  /** How long clusters that are moved have both mappings. */
+  bothMappingsMs?: number | undefined
   env?: Record<string, string | undefined> | undefined
   clock: Clock
   log: Logger
@@ -42,6 +44,7 @@ export interface HubSettings {
   tags: Record<string, string>
   access: Access | undefined
   verifyMs: number
+  bothMappingsMs: number
 }
 
 const accesses: Record<string, Access | undefined> = {
@@ -51,20 +54,25 @@ const accesses: Record<string, Access | undefined> = {
   'access-entry': 'access-entry',
 }
 
+/** What `--aws-access` says; undefined leaves it to EKS. */
+export const accessOf = (said: string): Access | undefined => {
+  if (Object.hasOwn(accesses, said)) return accesses[said]
+  throw new RangeError(`--aws-access takes auto, aws-auth or access-entries, not ${JSON.stringify(said)}`)
+}
+
 /** Throws an error that names the flag. */
 export const hubSettings = (options: AwsIrsaHubOptions): HubSettings => {
   const { hubClusterArn, awsAccess = 'auto' } = options
   if (!hubClusterArn)
     throw new RangeError('--hub-cluster-arn is missing: aws-irsa needs the ARN of the EKS cluster that this hub is')
-  if (!Object.hasOwn(accesses, awsAccess))
-    throw new RangeError(`--aws-access takes auto, aws-auth or access-entries, not ${JSON.stringify(awsAccess)}`)
   return {
     hub: parseEksClusterArn(hubClusterArn),
     namespace: options.namespace ?? 'open-cluster-management-hub',
     patterns: (options.autoApprovedArnPatterns ?? []).map(parsePattern),
     tags: parseTags(options.awsResourceTags ?? []),
-    access: accesses[awsAccess],
+    access: accessOf(awsAccess),
     verifyMs: (options.awsVerifySeconds ?? 6 * 3600) * 1000,
+    bothMappingsMs: options.bothMappingsMs ?? bothMappingsMs,
   }
 }
 

@@ -27,6 +27,7 @@ export const awsIrsaHubDriver = (options: AwsIrsaHubOptions): HubDriver => {
     tags,
     access,
     awsAuth,
+    bothMappingsMs: settings.bothMappingsMs,
     clock,
     random: options.random,
   })

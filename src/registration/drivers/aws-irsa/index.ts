@@ -8,9 +8,9 @@
  */
 export { awsIrsaAgentDriver, type AwsIrsaAgentOptions } from './agent.ts'
 export { claimsAnArn, claimOf, type Claim } from './claim.ts'
-export { newGrants, type GrantOptions, type Grants } from './grants.ts'
+export { newGrants, type GrantOptions, type Grants, type Outlook } from './grants.ts'
 export { awsIrsaHubDriver } from './hub.ts'
-export { awsFrom, parseTags, type AwsIrsaHubOptions } from './hub-options.ts'
+export { accessOf, awsFrom, parseTags, type AwsIrsaHubOptions } from './hub-options.ts'
 export { parsePattern, type Pattern } from './pattern.ts'
-export { recordSelector, type GrantRecord } from './record.ts'
+export { isGoing, recordSelector, type GrantRecord } from './record.ts'
 export { digestOf, mappingOf, policyName, type Access, type Mapping, type Wanted } from './wanted.ts'

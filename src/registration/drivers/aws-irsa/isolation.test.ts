@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { eksCluster, issuerOf, startLocalEks, type LocalEks } from '../../../../testkit/eks/index.ts'
 import { eventually } from '../../../../testkit/index.ts'
-import { createIrsaCluster, leftInAws, runIrsaHub } from '../../../../testkit/irsa-hub.ts'
+import { createIrsaCluster, grantsOf, leftInAws, mapRolesOf, runIrsaHub } from '../../../../testkit/irsa-hub.ts'
+import { asItself, granted, hasOnlyTheRulesOf, matrixOf, reachesOnlyItsOwn } from '../../../../testkit/isolation.ts'
 import { clusterOf } from '../../../../testkit/registration-hub.ts'
-import { ManagedCluster, ManagedClusterAddOn, ManifestWork } from '../../../api/index.ts'
+import { ManagedCluster } from '../../../api/index.ts'
 import {
   assumeRole,
   assumeRoleWithWebIdentity,
@@ -22,9 +23,7 @@ import {
   ConfigMap,
   isForbidden,
   isUnauthorized,
-  Lease,
   resource,
-  Secret,
   type Client,
   type KubeObject,
 } from '../../../kube/index.ts'
@@ -33,7 +32,7 @@ import { Accepted } from '../../contract.ts'
 
 let eks: LocalEks
 before(async () => {
-  eks = await startLocalEks({ access: 'aws-auth', plane: { audit: false, controllerManager: false } })
+  eks = await startLocalEks({ access: 'both', plane: { audit: false, controllerManager: false } })
 })
 after(() => eks.stop())
 
@@ -84,19 +83,16 @@ const asMember = async (member: Member): Promise<Client> => {
   return clientFor({ source: member.name, server, credentials: async () => ({ token, ca }) })
 }
 
-const allowed = async (request: Promise<unknown>): Promise<boolean> =>
-  request.then(
-    () => true,
-    (error: unknown) => {
-      if (isForbidden(error)) return false
-      throw error
-    },
-  )
+const members: Member[] = []
+const clients = new Map<string, Client>()
+after(() => {
+  for (const client of clients.values()) client.close()
+})
 
-test('R1.59 R1.60 of ten clusters each assumes its own hub role, all 90 other pairs are refused by AWS, and with their tokens each reaches its own namespace and ManagedCluster and nothing else', async (t) => {
-  await runIrsaHub(t, eks)
+test('R1.60 of ten clusters each assumes its own hub role, and all 90 other pairs are refused by AWS', async (t) => {
+  const hub = await runIrsaHub(t, eks)
+  members.push(...(await Promise.all(names.map((_, i) => enrolled(i)))))
   const admin = eks.hub.client()
-  const members = await Promise.all(names.map((_, i) => enrolled(i)))
   for (const { name, pair } of members) await createIrsaCluster(admin, name, eksClusterArn(pair.managed))
   await eventually(
     async () => {
@@ -104,6 +100,7 @@ test('R1.59 R1.60 of ten clusters each assumes its own hub role, all 90 other pa
     },
     { timeoutMs: 180_000 },
   )
+  await hub.stop()
   assert.equal((await leftInAws(eks)).length, members.length)
 
   const refused: string[] = []
@@ -120,51 +117,97 @@ test('R1.59 R1.60 of ten clusters each assumes its own hub role, all 90 other pa
     ),
   )
   assert.equal(refused.length, 90)
-
-  const clients = new Map<string, Client>()
   for (const member of members) clients.set(member.name, await asMember(member))
+})
+
+/** Each of them, with the token that it has from IAM. */
+const areIsolated = async (prefix: string): Promise<void> => {
+  const admin = eks.hub.client()
   await inParallel(
-    4,
-    [...clients].map(([name, client]) => async () => {
-      const { status } = await client.of(SelfSubjectReview).create({ metadata: {} })
-      const group = `system:open-cluster-management:${name}`
-      assert.deepEqual(
-        [status?.userInfo.username, status?.userInfo.groups.toSorted()],
-        [group, ['system:authenticated', group]],
-      )
-      for (const { name: other } of members) {
-        const mine = other === name
-        const reaches = {
-          cluster: await allowed(client.of(ManagedCluster).get(other)),
-          works: await allowed(client.of(ManifestWork, other).list()),
-          addOns: await allowed(client.of(ManagedClusterAddOn, other).list()),
-          leases: await allowed(client.of(Lease, other).list()),
-          secrets: await allowed(client.of(Secret, other).list()),
-          configMaps: await allowed(client.of(ConfigMap, other).list()),
-        }
-        const expected = { cluster: mine, works: mine, addOns: mine, leases: mine, secrets: false, configMaps: false }
-        assert.deepEqual(reaches, expected, `${name} at ${other}`)
-      }
-      assert.equal(await allowed(client.of(ManagedCluster).list()), false)
-      assert.equal(
-        await allowed(client.of(ConfigMap, 'open-cluster-management-hub').list()),
-        false,
-        'records are the hub’s',
-      )
-      assert.equal(await allowed(client.of(ConfigMap, 'kube-system').get('aws-auth')), false)
+    2,
+    [...clients].map(([name, as]) => async () => {
+      const { status } = await as.of(SelfSubjectReview).create({ metadata: {} })
+      const group = `${prefix}:${name}`
+      const is = [status?.userInfo.username, status?.userInfo.groups.toSorted()]
+      assert.deepEqual(is, [group, [group, 'system:authenticated'].toSorted()])
+      await hasOnlyTheRulesOf('accepted', name, { as, admin })
     }),
   )
+  // Two whose names begin alike.
+  assert.deepEqual(await matrixOf(asItself(clients.get('m2')!), 'm2', ['m7']), granted.accepted)
+  await reachesOnlyItsOwn(clients.get('m7')!, 'm7', 'm2')
+  const records = clients.get('m3')!.of(ConfigMap, 'open-cluster-management-hub').list()
+  await assert.rejects(records, isForbidden, 'records are the hub’s')
+  await assert.rejects(clients.get('m3')!.of(ConfigMap, 'kube-system').get('aws-auth'), isForbidden)
+}
 
-  // Denied: its role is gone from AWS and its token from the hub, and nobody else notices.
-  await admin.of(ManagedCluster).patch('m0', { merge: { spec: { hubAcceptsClient: false } } })
+test('R1.59 with tokens from IAM, mapped by aws-auth, each cluster reaches its own namespace and ManagedCluster and nothing else', () =>
+  areIsolated('system:open-cluster-management'))
+
+/** Waits until the hub maps all of them so, and nobody otherwise; those who keep asking meanwhile are never refused. */
+const areMoved = async (to: 'aws-auth' | 'access-entry', { keepAccess }: { keepAccess: boolean }): Promise<void> => {
+  const admin = eks.hub.client()
+  const over = new AbortController()
+  const asking = [...clients].map(async ([name, client]) => {
+    let asked = 0
+    for (; !over.signal.aborted; asked++) await client.of(ManagedCluster).get(name)
+    return asked
+  })
+  const moved = eventually(
+    async () => {
+      const said = (await grantsOf(admin)).map(({ data }) => data?.['access'])
+      assert.deepEqual(
+        said,
+        members.map(() => to),
+      )
+    },
+    { timeoutMs: 180_000 },
+  ).finally(() => over.abort())
+  if (keepAccess) for (const asked of await Promise.all(asking)) assert.ok(asked > 0)
+  else await Promise.allSettled(asking)
+  await moved
+  const mapped = (await mapRolesOf(admin)).match(/ocm-hub-/g)?.length ?? 0
+  const inAws = (await leftInAws(eks)).length
+  const expected = to === 'aws-auth' ? { mapped: members.length, inAws: members.length } : { mapped: 0, inAws: 20 }
+  assert.deepEqual({ mapped, inAws }, expected)
+  for (const { name } of members) assert.ok(isTrue((await clusterOf(admin, name))!, Accepted.type), name)
+}
+
+test('R1.33 R1.34 R1.62 a hub that moves from aws-auth to access entries, and back by a flag, takes its clusters along: none is refused, and no mapping is left behind', async (t) => {
+  eks.setAuthenticationMode('API_AND_CONFIG_MAP')
+  const bothMappingsMs = 8000
+  const hub = await runIrsaHub(t, eks, { bothMappingsMs })
+  await areMoved('access-entry', { keepAccess: true })
+  await hub.stop()
+  const forced = await runIrsaHub(t, eks, { awsAccess: 'aws-auth', bothMappingsMs })
+  await areMoved('aws-auth', { keepAccess: true })
+  await forced.stop()
+})
+
+test('R1.34 R1.59 a hub that reads aws-auth no more maps its clusters by access entries: they have their access again, and are as isolated as before', async (t) => {
+  eks.setAuthenticationMode('API')
+  const hub = await runIrsaHub(t, eks, { bothMappingsMs: 1000 })
+  await areMoved('access-entry', { keepAccess: false })
+  await eventually(() =>
+    Promise.all([...clients].map(([name, as]) => as.of(ManagedCluster).get(name))).then(() => true),
+  )
+  await areIsolated('open-cluster-management')
+  await hub.stop()
+})
+
+test('R1.56 R1.59 a denied cluster has no role and no access any more, and nobody else notices', async (t) => {
+  await runIrsaHub(t, eks)
+  await eks.hub
+    .client()
+    .of(ManagedCluster)
+    .patch('m0', { merge: { spec: { hubAcceptsClient: false } } })
   await eventually(
     async () => {
-      assert.equal((await leftInAws(eks)).length, members.length - 1)
+      assert.equal((await leftInAws(eks)).length, 18)
       await assert.rejects(clients.get('m0')!.of(ManagedCluster).get('m0'), isUnauthorized)
     },
     { timeoutMs: 120_000 },
   )
   await assert.rejects(onHub(members[0]!, members[0]!.pair), (error) => failedFor(error, 'AccessDenied', 'NotFound'))
   assert.ok(await clients.get('m1')!.of(ManagedCluster).get('m1'))
-  for (const client of clients.values()) client.close()
 })

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { hubBySdk, kubectlByAwsCli } from '../../../../testkit/eks/aws-tools.ts'
 import {
   eksCluster,
   startLocalEks,
@@ -11,7 +12,7 @@ import { eventually, sendTo, startAgent, startHub, type ControlPlane } from '../
 import { grantsOf, leftInAws, mapRolesOf } from '../../../../testkit/irsa-hub.ts'
 import { objectsOf } from '../../../../testkit/registration-hub.ts'
 import { annotation, ManagedCluster, ManifestWork } from '../../../api/index.ts'
-import { hubRoleName, roleSuffix } from '../../../aws/index.ts'
+import { hubRoleArn, hubRoleName, roleSuffix } from '../../../aws/index.ts'
 import {
   CertificateSigningRequest,
   ConfigMap,
@@ -84,7 +85,15 @@ for (const { automatic = false, ...options } of cases)
     assert.equal(joined!.metadata.annotations?.[annotation.managedClusterArn], managed.arn)
     assert.equal(joined!.metadata.annotations?.[annotation.managedClusterIamRoleSuffix], roleSuffix(managed.pair))
     assert.deepEqual((await admin.of(CertificateSigningRequest).list()).items, [])
-    await hasKubeconfig(plane, eks, managed.pair)
+    const kubeconfig = await hasKubeconfig(plane, eks, managed.pair)
+    if (options.partition === 'aws') {
+      // What AWS's own tools make of it, as they are.
+      const person = { eks, managed, plane, kubeconfig }
+      const printed = await kubectlByAwsCli(['get', 'managedcluster', 'c1', '-o', 'name'], person)
+      assert.equal(printed.trim(), 'managedcluster.cluster.open-cluster-management.io/c1')
+      await assert.rejects(kubectlByAwsCli(['get', 'secrets', '-A'], person), /Forbidden.*open-cluster-management:c1"/)
+      assert.equal(await hubBySdk(hubRoleArn(managed.pair), person), eks.hubArn)
+    }
 
     await admin.of(ManifestWork, 'c1').create(work('c1'))
     await eventually(async () => {
@@ -120,7 +129,7 @@ const hasKubeconfig = async (
   plane: ControlPlane,
   eks: LocalEks,
   pair: Parameters<typeof hubRoleName>[0],
-): Promise<void> => {
+): Promise<string> => {
   const secret = decoded(await plane.client().of(Secret, agentNamespace).get('hub-kubeconfig-secret'))!
   assert.deepEqual(Object.keys(secret).sort(), ['agent-name', 'cluster-name', 'kubeconfig'])
   const { users, clusters } = await parseKubeconfig(secret['kubeconfig']!, { source: 'test' })
@@ -130,4 +139,5 @@ const hasKubeconfig = async (
   const roleArn = `arn:${pair.hub.partition}:iam::${pair.hub.account}:role/${hubRoleName(pair)}`
   const said = `--region ${pair.hub.region} eks get-token --cluster-name hub --output json --role-arn ${roleArn}`
   assert.deepEqual(exec.args, said.split(' '))
+  return secret['kubeconfig']!
 }

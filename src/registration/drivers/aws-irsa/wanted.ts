@@ -13,6 +13,9 @@ import type { Claim } from './claim.ts'
 /** How a hub maps a role to a group: in the ConfigMap `aws-auth`, or by an access entry of EKS. */
 export type Access = 'aws-auth' | 'access-entry'
 
+/** How long a cluster that is moved has both mappings: neither EKS nor the authenticator knows a new one at once. */
+export const bothMappingsMs = 60_000
+
 /** Whom Kubernetes takes a role for. */
 export interface Mapping {
   readonly roleArn: string

@@ -11,6 +11,8 @@ export interface CsrAgentOptions {
   /** How long certificates should last; the hub's signer decides if absent. The API wants at least 600. */
   expirationSeconds?: number | undefined
   signerName?: string | undefined
+  /** How long the name of a request may be: an endpoint that knows clusters by it needs the whole prefix. */
+  longestName?: number | undefined
   /** For the proxy settings. */
   env?: Environment | undefined
 }
@@ -19,7 +21,7 @@ const leastSeconds = 600
 
 /** Client certificates from the hub's signer, for the cluster and for its add-ons. */
 export const csrAgentDriver = (options: CsrAgentOptions = {}): AgentDriver => {
-  const { expirationSeconds, signerName = signer.kubeApiServerClient, env } = options
+  const { expirationSeconds, signerName = signer.kubeApiServerClient, longestName, env } = options
   if (expirationSeconds !== undefined && !(Number.isInteger(expirationSeconds) && expirationSeconds >= leastSeconds))
     throw new RangeError(
       `clientCertExpirationSeconds is ${expirationSeconds}: Kubernetes issues certificates of ${leastSeconds} seconds or more, or leave it out`,
@@ -31,6 +33,7 @@ export const csrAgentDriver = (options: CsrAgentOptions = {}): AgentDriver => {
     },
     signerName,
     prefix: cluster,
+    longestName,
     labels: { [label.clusterName]: cluster },
     expirationSeconds,
     approver: `hub cluster-admin approval: run clusteradm accept --clusters ${cluster} on the hub`,
@@ -50,6 +53,7 @@ export const csrAgentDriver = (options: CsrAgentOptions = {}): AgentDriver => {
         signerName: ofAddOn,
         // Approvers in the field take only names that begin with "addon".
         prefix: `addon-${cluster}-${addOn}`,
+        longestName,
         labels: { [label.clusterName]: cluster, [label.addOnName]: addOn },
         dnsNames,
         expirationSeconds,

@@ -33,6 +33,8 @@ export interface ApprovalOptions {
   events: Pick<EventRecorder, 'record'>
   clock: Clock
   log: Logger
+  /** Whether a cluster is known by certificates, on a hub with other ways beside; all are unless told. */
+  isOurs?: ((cluster: ManagedCluster) => boolean) | undefined
   /** Who asked; the user that the API server has authenticated, unless requests come over another wire. */
   requesterOf?: ((csr: CertificateSigningRequest, state: Pick<CsrState, 'request'>) => Requester) | undefined
 }
@@ -73,6 +75,11 @@ export class Approval {
     })
   }
 
+  /** Whatever has been asked for this cluster, in any state. */
+  requestsOf(cluster: string): CertificateSigningRequest[] {
+    return this.csrs.by(byCluster, cluster)
+  }
+
   /** Whether somebody whose clusters need no person has asked for a certificate of this cluster. */
   vouched(cluster: string): boolean {
     return this.csrs.by(byCluster, cluster).some((csr) => vouches(this.#stateOf(csr), this.#options.policy))
@@ -98,6 +105,7 @@ export class Approval {
       signerName,
       requester: requesterOf(csr),
       managedCluster: (name) => this.#clusters.get(name),
+      isOurs: this.#options.isOurs,
     })
     const requester = this.#options.requesterOf?.(csr, state)
     return requester ? { ...state, requester } : state

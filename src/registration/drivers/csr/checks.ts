@@ -17,6 +17,8 @@ export interface CsrState {
   request: ReadRequest | RequestError
   /** The cluster's object, if it exists. */
   managedCluster?: ManagedCluster | undefined
+  /** It proves who it is in another way: whoever asks for a certificate in its name is not known to be it. */
+  isOthers?: boolean | undefined
 }
 
 /** What an approver may decide without a person. */
@@ -28,16 +30,23 @@ export interface ApprovalPolicy {
 /** Gathers the state: reads the request once, whatever is in it. */
 export const stateOf = (
   csr: CertificateSigningRequest,
-  about: { signerName: string; requester: Requester; managedCluster: (name: string) => ManagedCluster | undefined },
+  about: {
+    signerName: string
+    requester: Requester
+    managedCluster: (name: string) => ManagedCluster | undefined
+    isOurs?: ((cluster: ManagedCluster) => boolean) | undefined
+  },
 ): CsrState => {
   const cluster = csr.metadata.labels?.[label.clusterName] ?? ''
+  const managedCluster = cluster ? about.managedCluster(cluster) : undefined
   return {
     csr,
     signerName: about.signerName,
     requester: about.requester,
     cluster,
     request: readSafely(csr.spec.request),
-    managedCluster: cluster ? about.managedCluster(cluster) : undefined,
+    managedCluster,
+    isOthers: managedCluster !== undefined && about.isOurs?.(managedCluster) === false,
   }
 }
 
@@ -90,6 +99,11 @@ const personNext = (cluster: string): string => `a person decides: clusteradm ac
 
 /** Why a first request was not made by somebody whose clusters may join without a person. */
 export const needsPerson = firstOf<BootstrapState>([
+  ({ isOthers, cluster }) =>
+    isOthers === true && {
+      reason: 'OtherDriver',
+      message: `cluster ${cluster} asks to be known by something else than a certificate; ${personNext(cluster)}`,
+    },
   ({ policy, cluster }) =>
     !policy.autoApproval && {
       reason: 'NoAutoApproval',

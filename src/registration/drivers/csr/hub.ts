@@ -39,8 +39,8 @@ export const csrHubDriver = (options: CsrHubOptions): HubDriver => {
       await removeUnissued(client, name, signerName, signal)
       if (deletionTimestamp && policy.autoApproval) await recordHolder(client, name, null, signal)
     },
-    start: (manager) => {
-      approval = new Approval({ name: 'csr-approval', client, signerName, policy, events, clock, log }, manager)
+    start: (manager, isOurs) => {
+      approval = new Approval({ name: 'csr-approval', client, signerName, policy, events, clock, log, isOurs }, manager)
     },
     wakes: (enqueue) =>
       approval?.csrs.on({ added: (csr) => enqueue(csr.metadata.labels?.[label.clusterName] ?? '') }) ?? (() => {}),
@@ -48,7 +48,12 @@ export const csrHubDriver = (options: CsrHubOptions): HubDriver => {
 }
 
 /** Deletes what could still become a certificate: an open request that somebody approves later, an approved one not yet signed. */
-const removeUnissued = async (client: Api, cluster: string, signerName: string, signal: AbortSignal): Promise<void> => {
+export const removeUnissued = async (
+  client: Api,
+  cluster: string,
+  signerName: string,
+  signal: AbortSignal,
+): Promise<void> => {
   const csrs = client.of(CertificateSigningRequest)
   const { items } = await csrs.list({
     labelSelector: `${label.clusterName}=${cluster},!${label.addOnName}`,

@@ -5,4 +5,4 @@ export { isDecided, isRenewal, stateOf, type ApprovalPolicy, type CsrState, type
 export { agentNameOf } from './decision.ts'
 export { malformed } from './form.ts'
 export { holderAnnotation, holderOf } from './holder.ts'
-export { csrHubDriver, type CsrHubOptions } from './hub.ts'
+export { csrHubDriver, removeUnissued, type CsrHubOptions } from './hub.ts'

@@ -14,6 +14,8 @@ export interface Recipe {
   labels: Record<string, string>
   dnsNames?: readonly string[] | undefined
   expirationSeconds?: number | undefined
+  /** Of the CSR's name; what does not fit is cut from the prefix. */
+  longestName?: number | undefined
   /** Whom to ask for approval while it is missing. */
   approver: string
   /** What to do about a hub that signs nothing; unless told, how a cluster joins without certificates. */
@@ -29,13 +31,14 @@ export interface Pending {
 /** What removes it again. */
 export const noPending: SecretChange = { [pendingKey.key]: undefined, [pendingKey.csr]: undefined }
 
-const longestName = 63
+const usualLength = 63
 
 /**
  * The CSR's name follows from key and content. Whoever starts again with the same saved key meets the same CSR, so there
  * is never a second one; and with another subject or signer it is another request.
  */
-export const requestName = ({ prefix, subject, signerName, dnsNames = [] }: Recipe, key: string): string => {
+export const requestName = (recipe: Recipe, key: string): string => {
+  const { prefix, subject, signerName, dnsNames = [], longestName = usualLength } = recipe
   const spki = createPublicKey(key).export({ type: 'spki', format: 'der' })
   const content = [subject.user, subject.groups, subject.organizationalUnits ?? [], dnsNames, signerName]
   const hash = createHash('sha256').update(spki).update(JSON.stringify(content)).digest('hex').slice(0, 20)
