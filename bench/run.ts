@@ -4,6 +4,7 @@ import { addons } from './addons.ts'
 import { cli } from './cli.ts'
 import { client } from './client.ts'
 import { drift } from './drift.ts'
+import { grpc } from './grpc.ts'
 import { fleet } from './hollow-fleet.ts'
 import { idle } from './idle.ts'
 import { identities } from './identities.ts'
@@ -11,7 +12,9 @@ import { informer } from './informer.ts'
 import { irsa } from './irsa.ts'
 import { join } from './join.ts'
 import type { Bench } from './measure.ts'
+import { move } from './move.ts'
 import { permissions } from './permissions.ts'
+import { serviceaccounts } from './serviceaccounts.ts'
 
 const benches: Record<string, Bench> = {
   cli,
@@ -25,7 +28,10 @@ const benches: Record<string, Bench> = {
   permissions,
   fleet,
   addons,
+  grpc,
   identities,
+  move,
+  serviceaccounts,
 }
 
 const [name] = process.argv.slice(2)

@@ -186,7 +186,10 @@ export class ControlPlane {
   }
 
   /** Runs kubectl, as the administrator unless another kubeconfig is given, and returns what it printed. */
-  kubectl(args: readonly string[], options: { kubeconfig?: string; input?: string } = {}): Promise<string> {
+  kubectl(
+    args: readonly string[],
+    options: { kubeconfig?: string; input?: string; env?: Record<string, string> } = {},
+  ): Promise<string> {
     return kubectl(args, { kubeconfig: this.kubeconfig, folder: this.folder, ...options })
   }
 

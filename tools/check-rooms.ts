@@ -3,7 +3,7 @@ import { globSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 
 const capabilities = ['registration', 'work', 'addons', 'permissions', 'serviceaccounts', 'identities', 'operator']
-const base = ['kube', 'runtime', 'api', 'aws']
+const base = ['kube', 'runtime', 'api', 'aws', 'events']
 
 /** The rooms each room may import, besides itself. */
 const allowed: Record<string, string[]> = {
@@ -11,6 +11,7 @@ const allowed: Record<string, string[]> = {
   runtime: ['kube'],
   api: ['kube'],
   aws: [],
+  events: ['kube', 'runtime'],
   ...Object.fromEntries(capabilities.map((room) => [room, base])),
   main: [...base, ...capabilities],
   cli: [...base, ...capabilities, 'main'],

@@ -16,6 +16,7 @@ import { ClusterClaim } from './cluster-claim.ts'
 import { ClusterManagementAddOn } from './cluster-management-add-on.ts'
 import { ClusterManager } from './cluster-manager.ts'
 import { ClusterPermission } from './cluster-permission.ts'
+import { ClusterProfile } from './cluster-profile.ts'
 import { ClusterSetPermission } from './cluster-set-permission.ts'
 import type { CrdOptions, Kind } from './kind.ts'
 import { Klusterlet } from './klusterlet.ts'
@@ -39,6 +40,7 @@ export * from './cluster-claim.ts'
 export * from './cluster-management-add-on.ts'
 export * from './cluster-manager.ts'
 export { ClusterPermission, type PermissionSpec } from './cluster-permission.ts'
+export * from './cluster-profile.ts'
 export * from './cluster-set-permission.ts'
 export { conversions, type Convert } from './conversion.ts'
 export { installCrds } from './install.ts'
@@ -81,7 +83,7 @@ export const allKinds: Kind[] = [
 export const managedClusterKinds: Kind[] = [ClusterClaim, AppliedManifestWork]
 
 /** Kinds that we read and others own: installing our CRD over theirs would break them. */
-export const borrowedKinds: Kind[] = [Cluster]
+export const borrowedKinds: Kind[] = [Cluster, ClusterProfile]
 
 /** The CRDs of every kind that we serve, and with `borrowed` of those that we only read. */
 export const crds = ({ borrowed, ...options }: CrdOptions & { borrowed?: boolean }): CustomResourceDefinition[] =>

@@ -1,7 +1,9 @@
+import { matchesSelector } from '../kube/index.ts'
 import { conditions } from './conditions.ts'
 import { ageColumn, conditionColumn, defineKind, type ObjectOf } from './kind.ts'
 import { labelSelector } from './label-selector.ts'
-import { conditionType, group } from './names.ts'
+import type { ManagedCluster } from './managed-cluster.ts'
+import { conditionType, group, label } from './names.ts'
 import { array, object, string } from './schema.ts'
 
 const schema = () =>
@@ -49,3 +51,11 @@ export const ManagedClusterSet = defineKind({
 
 /** A ManagedClusterSet as it is on the hub. */
 export type ManagedClusterSet = ObjectOf<typeof ManagedClusterSet>
+
+/** Whether a cluster belongs to a set: by its labels, or by the one label that names its set. */
+export const isMember = (set: ManagedClusterSet, { metadata }: Pick<ManagedCluster, 'metadata'>): boolean => {
+  const selector = set.spec?.clusterSelector
+  return selector?.selectorType === 'LabelSelector'
+    ? matchesSelector(selector.labelSelector, metadata.labels)
+    : metadata.labels?.[label.clusterSet] === set.metadata.name
+}

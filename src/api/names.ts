@@ -12,6 +12,8 @@ export const group = {
   proxy: 'proxy.open-cluster-management.io',
   infrastructure: 'infrastructure.cluster.x-k8s.io',
   clusterApi: 'cluster.x-k8s.io',
+  /** The cluster inventory API. */
+  inventory: 'multicluster.x-k8s.io',
 } as const
 
 /** Labels. */
@@ -116,6 +118,7 @@ export const conditionType = {
     secretCreated: 'SecretCreated',
     tokenReported: 'TokenReported',
   },
+  clusterProfile: { controlPlaneHealthy: 'ControlPlaneHealthy', joined: 'Joined' },
   klusterlet: {
     applied: 'Applied',
     available: 'Available',

@@ -49,7 +49,7 @@ const interrupted = async (plane: ControlPlane, args: readonly string[], afterMs
   if (code === 130) assert.match(err, /Error: interrupted\n {2}what was done stays; run the same command again/)
 }
 
-test('init, join, unjoin and clean that are interrupted at any moment are finished by the next run', async (t) => {
+test('R1.65 init, join, unjoin and clean that are interrupted at any moment are finished by the next run', async (t) => {
   const random = seededRandom(t)
   for (let round = 0; round < rounds(3); round++) {
     await interrupted(hub, ['init'], random.below(600))
@@ -74,7 +74,7 @@ test('init, join, unjoin and clean that are interrupted at any moment are finish
   join = await init()
 })
 
-test('a command that is interrupted says so with exit code 130, and has cleaned up after itself', async () => {
+test('R1.65 a command that is interrupted says so with exit code 130, and has cleaned up after itself', async () => {
   const stop = new AbortController()
   const run = runCli(['init', '--kubeconfig', hub.kubeconfig], {
     signal: stop.signal,
@@ -86,14 +86,14 @@ test('a command that is interrupted says so with exit code 130, and has cleaned 
   assert.deepEqual((await hub.client().of(CertificateSigningRequest).list()).items, [])
 })
 
-test('join and unjoin, each twice at the same time: both end well, or one says why not', async () => {
+test('R1.65 join and unjoin, each twice at the same time: both end well, or one says why not', async () => {
   for (const { code, err } of await Promise.all([at(managed, join), at(managed, join)])) assert.equal(code, 0, err)
   const both = await Promise.all([at(managed, ['unjoin']), at(managed, ['unjoin'])])
   for (const { code, err } of both) if (code !== 0) assert.match(err, /Error: /)
   ok(await at(managed, ['unjoin']))
 })
 
-test('an unjoin that ended between agent and namespace is finished by the next one', async () => {
+test('R1.65 an unjoin that ended between agent and namespace is finished by the next one', async () => {
   ok(await at(managed, join))
   await local.of(Klusterlet).delete('klusterlet')
   assert.match(ok(await at(managed, ['unjoin'])).out, /What an earlier unjoin left is removed/)
@@ -125,7 +125,7 @@ test('R1.54 a hub that is gone does not keep a cluster: unjoin says what remains
   assert.equal(await local.of(Namespace).find('open-cluster-management-agent'), undefined)
 })
 
-test('a Klusterlet whose operator does not run is waited for until --timeout, with exit code 3 and the reason', async () => {
+test('R1.65 a Klusterlet whose operator does not run is waited for until --timeout, with exit code 3 and the reason', async () => {
   ok(await at(managed, join))
   await local.of(Klusterlet).patch('klusterlet', { merge: { metadata: { finalizers: [finalizer.klusterlet] } } })
   const { code, err } = await at(managed, ['unjoin', '--timeout', '1'])

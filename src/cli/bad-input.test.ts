@@ -248,7 +248,7 @@ test('R1.31 a cluster with an ARN wants aws-irsa, and is not let in by a certifi
   await admin.of(ManagedCluster).create({ metadata: { name: 'on-eks', annotations }, spec: {} })
   assert.match(
     await refused(1, ['accept', '--clusters', 'on-eks', '--kubeconfig', hub.kubeconfig]),
-    /asks to join by aws-irsa \(arn:.*\), which this command cannot grant yet/,
+    /this hub does not take aws-irsa: its ClusterManager .* has csr only\n.*clusteradm init --registration-auth aws-irsa/,
   )
 })
 

@@ -1,6 +1,6 @@
 import { requesterOf, type CertificateSigningRequest } from '../kube/index.ts'
-import { bootstrapUser, namespace } from '../operator/contract.ts'
-import { agentNameOf, isRenewal, malformed, stateOf } from '../registration/drivers/index.ts'
+import { bootstrapUser, hubAccount as account, namespace } from '../operator/contract.ts'
+import { agentNameOf, isRenewal, malformed, requesterBehind, stateOf } from '../registration/drivers/index.ts'
 import { signer } from '../api/index.ts'
 
 /** What a person may say about whose requests to approve. */
@@ -29,6 +29,13 @@ const hubAccount = `system:serviceaccount:${namespace.hub}:grpc-server-sa`
 /** Whether somebody made it who is there to let new clusters in. */
 const isBootstrap = (username: string): boolean =>
   username === bootstrapUser || username === hubAccount || /^system:bootstrap:[a-z0-9]{6}$/.test(username)
+
+/** Whether a request is for the certificate of a cluster: of the API server's signer, or of the gRPC endpoint's. */
+export const isForCluster = ({ spec }: CertificateSigningRequest): boolean =>
+  spec.signerName === signer.kubeApiServerClient || spec.signerName === signer.grpc
+
+/** The endpoint makes requests in the hub's name, and writes down who asked: that is believed of the hub's own account alone. */
+const behindEndpoint = requesterBehind(`system:serviceaccount:${namespace.hub}:${account.hub}`)
 
 /**
  * Which open requests of a cluster are its own. A label is written by whoever makes a request: what counts is what it asks
@@ -59,8 +66,9 @@ export const chooseRequests = (open: readonly CertificateSigningRequest[], optio
 }
 
 const judge = (csr: CertificateSigningRequest, options: ChoiceOptions): { why: string } | { agent: string } => {
-  const requester = requesterOf(csr)
-  const state = stateOf(csr, { signerName: signer.kubeApiServerClient, requester, managedCluster: () => undefined })
+  const { signerName } = csr.spec
+  const requester = signerName === signer.grpc ? behindEndpoint(csr) : requesterOf(csr)
+  const state = stateOf(csr, { signerName, requester, managedCluster: () => undefined })
   const bad = malformed(state)
   if (bad) return { why: bad.message }
   const { names, requesters, anybody } = options

@@ -46,6 +46,7 @@ const cases: Case[] = [
   { command: 'get klusterlet-info', code: 1, says: /Error: / },
   { command: 'describe cluster', words: 'c1' },
   { command: 'doctor', words: 'c1', code: 1 },
+  { command: 'move', words: '-n c1 --to-context nowhere', code: 1, says: /Error: / },
   { command: 'access who-can', words: 'get pods --cluster c1' },
   { command: 'access of', words: 'User:kim' },
   { command: 'access list' },
@@ -58,6 +59,18 @@ const cases: Case[] = [
   {
     command: 'aws prerequisites managed',
     words: `--hub-cluster-arn ${hubArn} --managed-cluster-arn ${managedArn} --oidc-provider oidc.example.com/id/2`,
+  },
+  {
+    command: 'token',
+    words: '--cluster c1 --name reader',
+    code: 1,
+    says: /there is no ManagedServiceAccount c1\/reader/,
+  },
+  {
+    command: 'kubeconfig',
+    words: '--cluster c1 --service-account reader',
+    code: 1,
+    says: /there is no ManagedServiceAccount c1\/reader/,
   },
   { command: 'eks-token', words: '--cluster-name hub --region eu-west-1', code: 1, says: /Error: / },
   { command: 'addon disable', words: '--names hello --clusters c1', code: 1, says: /there is no enabled add-on hello/ },
@@ -95,8 +108,8 @@ before(async () => {
 })
 after(() => hub.stop())
 
-test('each command of the tree has a case here', () => {
-  const programs = ['hub', 'agent', 'operator', 'leave', 'cleanup-unjoined', '__complete']
+test('R1.65 each command of the tree has a case here', () => {
+  const programs = ['hub', 'agent', 'operator', 'service-accounts-agent', 'leave', 'cleanup-unjoined', '__complete']
   const leaves = (of: Tree, path: string[] = []): string[] =>
     Object.entries(of).flatMap(([word, branch]) => [
       ...(branch.load ? [[...path, word].join(' ')] : []),
@@ -106,7 +119,7 @@ test('each command of the tree has a case here', () => {
   assert.deepEqual(new Set(leaves(tree)), known)
 })
 
-test('every command twice in a row, interrupted at random, and twice at the same time completes or says why not', async (t) => {
+test('R1.65 every command twice in a row, interrupted at random, and twice at the same time completes or says why not', async (t) => {
   const random = seededRandom(t)
   for (const one of cases) {
     const about = `${one.command} ${one.words ?? ''}`

@@ -9,6 +9,7 @@ import {
   KindMapper,
   Namespace,
   parseKubeconfig,
+  type Api,
   type Client,
   type Connection,
   type KubeconfigParts,
@@ -76,7 +77,7 @@ export const checkHub = async (cli: Cli, connection: Connection, because: string
 /** A name that another cluster has on the hub already would only wait there for ever. */
 export const checkNameIsFree = async (
   cli: Cli,
-  hub: Client,
+  hub: Pick<Api, 'of'>,
   local: Client,
   name: string,
 ): Promise<ManagedCluster | undefined> => {

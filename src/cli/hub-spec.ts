@@ -26,7 +26,7 @@ export const hubFlags = {
   'aws-resource-tags': { help: 'With aws-irsa: tags for the IAM objects, key=value', default: [], value: 'LIST' },
   'auto-approved-csr-identities': { help: 'Users whose clusters need no person, with csr', default: [], value: 'LIST' },
   'auto-approved-arn-patterns': {
-    help: 'Regular expressions of cluster ARNs that need no person',
+    help: 'Regular expressions of cluster ARNs that need no person, with aws-irsa; none: all wait for one; *: all',
     default: [],
     value: 'LIST',
   },

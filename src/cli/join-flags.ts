@@ -3,6 +3,7 @@ import { closest } from '../kube/words/index.ts'
 import { UsageError, type Flags, type ValuesOf } from '../main/flags.ts'
 import { checkedHashes } from './ca.ts'
 import { checkedEksArn, isEksArn } from './eks.ts'
+import { endpointOf } from './grpc-hub.ts'
 import { gatesBy, installFlags, keyAndValue, mergedGates, sizingOf } from './install-flags.ts'
 import { strategiesOf } from './hub-spec.ts'
 import { checkedName } from './names.ts'
@@ -43,6 +44,12 @@ export const joinFlags = {
     default: '',
     value: 'ARN',
   },
+  'grpc-server': {
+    help: 'With grpc: the endpoint of the hub; --hub-apiserver is then only for add-ons, and may be left out',
+    default: '',
+    value: 'HOST:PORT',
+  },
+  'grpc-ca-file': { help: 'With grpc: the CA of the endpoint, as PEM', default: '', value: 'FILE' },
   'force-internal-endpoint-lookup': {
     help: 'The agent uses the address in the cluster-info of the hub',
     default: false,
@@ -99,11 +106,18 @@ const gates = {
 
 /** What can be checked before anybody is asked. */
 export const checkJoinFlags = (flags: JoinValues, given: ReadonlySet<string>): void => {
-  for (const flag of ['hub-apiserver', 'cluster-name'] as const)
+  const isGrpc = strategiesOf([flags['registration-auth']]).includes('grpc')
+  const needed = isGrpc
+    ? (['grpc-server', 'grpc-ca-file', 'cluster-name'] as const)
+    : (['hub-apiserver', 'cluster-name'] as const)
+  for (const flag of needed)
     if (!flags[flag]) throw new UsageError(`--${flag} is missing: ${joinFlags[flag].help.toLowerCase()}`)
   checkedName('--cluster-name', flags['cluster-name'])
+  for (const flag of ['grpc-server', 'grpc-ca-file'])
+    if (!isGrpc && given.has(flag)) throw new UsageError(`--${flag} needs --registration-auth grpc`)
+  if (isGrpc) endpointOf(flags['grpc-server'])
   const url = flags['hub-apiserver']
-  if (!URL.canParse(url) || new URL(url).protocol !== 'https:')
+  if ((url || !isGrpc) && (!URL.canParse(url) || new URL(url).protocol !== 'https:'))
     throw new UsageError(
       `--hub-apiserver ${JSON.stringify(url.slice(0, 200))} is not an address such as https://hub.example.com:6443`,
     )

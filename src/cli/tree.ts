@@ -149,6 +149,11 @@ export const tree: Tree = {
       },
     },
   },
+  move: {
+    group: 'Fleet',
+    about: 'Move the clusters of a namespace to another management cluster',
+    load: async () => (await import('./commands/move.ts')).default,
+  },
   access: {
     group: 'Access',
     about: 'See who may do what on the clusters, and approve permissions',
@@ -222,6 +227,16 @@ export const tree: Tree = {
       },
     },
   },
+  token: {
+    group: 'Access',
+    about: 'Print the token of a ManagedServiceAccount, for kubeconfigs',
+    load: async () => (await import('./commands/token.ts')).default,
+  },
+  kubeconfig: {
+    group: 'Access',
+    about: 'Get a kubeconfig for a managed cluster',
+    load: async () => (await import('./commands/kubeconfig.ts')).default,
+  },
   'eks-token': {
     group: 'Access',
     about: 'Print a token for an EKS cluster, for kubeconfigs',
@@ -237,6 +252,11 @@ export const tree: Tree = {
     group: 'Programs',
     about: 'Run the operator of a hub or of a managed cluster',
     load: async () => (await import('./commands/programs.ts')).operator,
+  },
+  'service-accounts-agent': {
+    group: 'Programs',
+    about: 'Run the agent of add-on managed-serviceaccount',
+    load: async () => (await import('./commands/programs.ts')).serviceAccountsAgent,
   },
   leave: {
     group: 'Programs',

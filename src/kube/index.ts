@@ -11,6 +11,7 @@ export * from './builtin.ts'
 export { Client, clientFor, type ApiRequest, type CallOptions, type ClientOptions } from './client.ts'
 export type { Connection, Credential, CredentialSource, Impersonation } from './connection.ts'
 export { connectionFrom, type ConnectionOptions } from './connection-from.ts'
+export { dialTls, tlsOptions, type Dialing } from './dial.ts'
 export { KindMapper, type ServedResource } from './discovery.ts'
 export {
   ApiError,
@@ -23,7 +24,10 @@ export {
   isNotFound,
   isTooManyRequests,
   isUnauthorized,
+  type FailedRequest,
+  type StatusBody,
 } from './errors.ts'
+export { explainNetworkError } from './explain.ts'
 export { inCluster } from './in-cluster.ts'
 export { loadKubeconfig, parseKubeconfig, type Environment, type Kubeconfig } from './kubeconfig.ts'
 export { KubeconfigError } from './kubeconfig-error.ts'
@@ -40,5 +44,8 @@ export {
 } from './resource-client.ts'
 export { decoded, effective, encoded, type SecretChange, type SecretData } from './secret-data.ts'
 export { servedResources } from './served-resources.ts'
+export { Slots } from './slots.ts'
 export type { AnswerReport } from './transport.ts'
+export { usualClient } from './usual-client.ts'
 export { initialEventsEnd, type WatchBatch, type WatchEvent, type WatchOptions } from './watch.ts'
+export { parseYaml } from './yaml-document.ts'

@@ -6,6 +6,7 @@ import { processMetrics, startHealthServer } from '../runtime/index.ts'
 import { runWorkAgent } from '../work/agent/index.ts'
 import { UsageError, type Flags, type ValuesOf } from './flags.ts'
 import { clustersOf, commonFlags, runProgram, whereFlags } from './program.ts'
+import { serviceAccountsElsewhere, serviceAccountsInAgent } from './service-accounts-in-agent.ts'
 
 const flags = {
   ...commonFlags,
@@ -17,7 +18,7 @@ const flags = {
     aliases: ['agent-id'],
   },
   'install-crds': { help: 'Install or update the CRDs of a managed cluster at the start', default: false },
-  'registration-auth': { help: 'How this cluster proves who it is: csr or aws-irsa', default: 'csr' },
+  'registration-auth': { help: 'How this cluster proves who it is: csr, aws-irsa or grpc', default: 'csr' },
   'hub-cluster-arn': { help: 'With aws-irsa: the ARN of the hub', default: '', aliases: ['eks-hub-cluster-arn'] },
   'managed-cluster-arn': { help: 'With aws-irsa: the ARN of this cluster', default: '' },
   'managed-cluster-role-suffix': {
@@ -43,6 +44,10 @@ const flags = {
     default: 'csr',
   },
   'addon-token-expiration-seconds': { help: 'Lifetime of tokens to ask for add-ons; 0 is one year', default: 0 },
+  'service-accounts': {
+    help: 'Keep the accounts of add-on managed-serviceaccount in this process, without a Deployment of its own',
+    default: false,
+  },
   'appliedmanifestwork-eviction-grace-seconds': {
     help: 'How long objects stay whose work is gone from the hub without a word',
     default: 3600,
@@ -108,7 +113,7 @@ export const agent = (args: readonly string[], env: NodeJS.ProcessEnv): Promise<
               runAddOnAgent(
                 {
                   hub,
-                  address,
+                  address: address.addOns ?? address,
                   local,
                   identity,
                   owner: namespace,
@@ -123,6 +128,7 @@ export const agent = (args: readonly string[], env: NodeJS.ProcessEnv): Promise<
                 signal,
               ),
           },
+          flags['service-accounts'] ? serviceAccountsInAgent({ local, owner: namespace }) : serviceAccountsElsewhere(),
         ],
         log,
         metrics,

@@ -2,7 +2,15 @@ import { startAddOns } from '../addons/hub/index.ts'
 import { installCrds, crds } from '../api/index.ts'
 import { isAlreadyExists, Namespace, type Client } from '../kube/index.ts'
 import { permissionWebhookConfigurations, startPermissions } from '../permissions/hub/index.ts'
-import { drivers, parseDriverName, type DriverName, type HubDriver } from '../registration/drivers/index.ts'
+import {
+  grpcService,
+  hubDrivers,
+  ownUser,
+  parseDriverName,
+  requesterBehind,
+  type HubDriver,
+  type HubDriverName,
+} from '../registration/drivers/index.ts'
 import {
   registrationWebhookConfigurations,
   registrationWebhooks,
@@ -13,6 +21,7 @@ import { workWebhookConfigurations, workWebhooks } from '../work/hub/index.ts'
 import { parseGates, UsageError, type Flags } from './flags.ts'
 import { hubWebhooks } from './hub-webhooks.ts'
 import { commonFlags, connectionTo, countedClient, runProgram } from './program.ts'
+import { hubServiceAccounts } from './service-accounts-add-on.ts'
 
 const flags = {
   ...commonFlags,
@@ -20,7 +29,7 @@ const flags = {
   context: { help: 'A context of the kubeconfig', default: '' },
   namespace: { help: 'Where leases and certificates are kept', default: 'open-cluster-management-hub' },
   'registration-drivers': {
-    help: 'How clusters may prove who they are: csr, aws-irsa',
+    help: 'How clusters may prove who they are: csr, aws-irsa, grpc',
     default: ['csr'],
     aliases: ['registration-auth', 'enabled-registration-drivers'],
   },
@@ -32,7 +41,7 @@ const flags = {
   },
   'hub-cluster-arn': { help: 'With aws-irsa: the ARN of the EKS cluster that this hub is', default: '' },
   'auto-approved-arn-patterns': {
-    help: 'With aws-irsa: ARNs that need no person, with ManagedClusterAutoApproval=true; * is all',
+    help: 'With aws-irsa and ManagedClusterAutoApproval=true: ARNs that need no person; none: all wait for one; *: all',
     default: [],
   },
   'aws-resource-tags': { help: 'With aws-irsa: key=value for roles and access entries', default: [] },
@@ -41,10 +50,32 @@ const flags = {
     help: 'With aws-irsa: how often AWS is asked whether all is still there; 0 is never',
     default: 21_600,
   },
+  'grpc-host': { help: 'With grpc: where its endpoint listens', default: '::' },
+  'grpc-port': { help: 'With grpc: the port of its endpoint', default: 8090 },
+  'grpc-names': {
+    help: 'With grpc: names and addresses by which agents reach it, besides the Service lanyard-grpc',
+    default: [],
+    aliases: ['grpc-server'],
+  },
+  'grpc-signing-seconds': {
+    help: 'With grpc: how long client certificates last at most',
+    default: 2_592_000,
+    seconds: true,
+    aliases: ['grpc-signing-duration'],
+  },
+  'auto-approved-grpc-users': {
+    help: 'With grpc: users whose clusters join without a person, with ManagedClusterAutoApproval=true',
+    default: [],
+  },
   labels: { help: 'key=value for everything that is made for a cluster', default: [] },
   'farewell-seconds': {
     help: 'How long a denied or deleted cluster may still remove its works',
     default: 600,
+  },
+  'agent-image': { help: 'The image of add-on agents that are this program', default: 'lanyard:latest' },
+  'service-accounts-install-on': {
+    help: 'Clusters that get add-on managed-serviceaccount by themselves: * or key=value,key=value',
+    default: '',
   },
   'leader-elect': { help: 'Let one of several replicas work', default: true },
   'lease-seconds': { help: 'After how long another replica takes over', default: 15 },
@@ -64,6 +95,7 @@ const gates = {
   nilExecutorValidating: false,
   awsIdentities: false,
   autoControllerIdentityCreator: true,
+  clusterProfile: false,
 }
 
 /** `lanyard hub`: everything that runs on a hub. */
@@ -98,9 +130,10 @@ export const hub = (args: readonly string[], env: NodeJS.ProcessEnv): Promise<nu
       })
       const events = new EventRecorder({ client, controller: 'lanyard.io/registration', instance, log })
       const chosen = enabledDrivers(flags['registration-drivers'])
+      const endpointUser = chosen.includes('grpc') ? await ownUser(client, signal) : ''
       const enabled = chosen.map((name): HubDriver => {
         try {
-          return drivers[name].hub({
+          return hubDrivers[name]({
             client,
             gates: on,
             autoApproveUsers: flags['auto-approved-csr-users'],
@@ -110,6 +143,14 @@ export const hub = (args: readonly string[], env: NodeJS.ProcessEnv): Promise<nu
             awsResourceTags: flags['aws-resource-tags'],
             awsAccess: flags['aws-access'],
             awsVerifySeconds: flags['aws-verify-seconds'],
+            grpc: {
+              host: flags['grpc-host'],
+              port: flags['grpc-port'],
+              names: [`${grpcService}.${namespace}.svc`, ...flags['grpc-names']],
+              signingMs: flags['grpc-signing-seconds'] * 1000,
+              autoApproveUsers: flags['auto-approved-grpc-users'],
+              endpointUser,
+            },
             env,
             events,
             clock: systemClock,
@@ -130,8 +171,18 @@ export const hub = (args: readonly string[], env: NodeJS.ProcessEnv): Promise<nu
           farewellMs: flags['farewell-seconds'] * 1000,
         },
       })
-      startAddOns(manager, { client, manager: true, events, log })
+      const image = flags['agent-image']
+      const installOn = flags['service-accounts-install-on']
+      const addOns = await hubServiceAccounts(manager, { client, image, installOn, log }, signal)
+      // Their agents' requests over gRPC are made by the hub, in the name of whoever asked.
+      const requesterOf = endpointUser ? requesterBehind(endpointUser) : undefined
+      startAddOns(manager, { client, manager: true, addOns, requesterOf, events, log })
       const permissions = startPermissions(manager, { client, admission: flags.webhooks, log })
+      if (on.clusterProfile) {
+        const { ensureProfileKind, startProfiles } = await import('../serviceaccounts/profiles/index.ts')
+        await ensureProfileKind(client, { install: flags['install-crds'], signal })
+        startProfiles(manager, { client, events, log })
+      }
       const aws = on.awsIdentities
         ? (await import('./hub-aws.ts')).hubAws(manager, { client, namespace, instance, env, log, gates: on })
         : undefined
@@ -169,10 +220,11 @@ export const hub = (args: readonly string[], env: NodeJS.ProcessEnv): Promise<nu
   )
 
 /** In the order of the table, whatever order they were named in. */
-const enabledDrivers = (said: readonly string[]): DriverName[] => {
+const enabledDrivers = (said: readonly string[]): HubDriverName[] => {
   try {
-    const chosen = new Set(said.map((name) => parseDriverName(name)))
-    return (Object.keys(drivers) as DriverName[]).filter((name) => chosen.has(name))
+    const known = Object.keys(hubDrivers) as HubDriverName[]
+    const chosen = new Set(said.map((name) => parseDriverName(name, known)))
+    return known.filter((name) => chosen.has(name))
   } catch (error) {
     throw new UsageError(`--registration-drivers: ${(error as Error).message}`, { cause: error })
   }

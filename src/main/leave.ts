@@ -1,9 +1,9 @@
 import { ManagedCluster } from '../api/index.ts'
 import { decoded, isConflict, isForbidden, isNotFound, Secret, type Api, type SecretData } from '../kube/index.ts'
-import { remainsAnnotation } from '../operator/index.ts'
-import { Joined, secretKey, secretName } from '../registration/contract.ts'
+import { remainsAnnotation, toldAnnotation } from '../operator/contract.ts'
+import { goodbye, secretKey, secretName } from '../registration/contract.ts'
 import { drivers, parseDriverName } from '../registration/drivers/index.ts'
-import { describeError, setConditions, sleep, systemClock, type Logger } from '../runtime/index.ts'
+import { describeError, sleep, systemClock, type Logger } from '../runtime/index.ts'
 import { releaseWorks, removeWorks } from '../work/agent/index.ts'
 import type { Flags } from './flags.ts'
 import { clustersOf, commonFlags, runProgram, whereFlags } from './program.ts'
@@ -43,7 +43,12 @@ export const leave = (args: readonly string[], env: NodeJS.ProcessEnv): Promise<
         const hub = driver.asCluster(() => data, address, { userAgent: 'lanyard-leave' })
         // At once: a hub that does not answer must not hold up the rest.
         const parts = await Promise.all([
-          tellHub(hub, data, { patienceMs, log, signal }),
+          tellHub(hub, data, {
+            patienceMs,
+            isTold: Boolean(secret?.metadata.annotations?.[toldAnnotation]),
+            log,
+            signal,
+          }),
           removeWorks({ local, hubServer: address.server, patienceMs, log }, signal),
         ])
         remains.push(...parts.flat())
@@ -61,11 +66,14 @@ export const leave = (args: readonly string[], env: NodeJS.ProcessEnv): Promise<
     },
   )
 
-/** Sets `hubAcceptsClient` to false, which makes the hub clean up. Answers with what has to be done there by hand. */
+/**
+ * Sets `hubAcceptsClient` to false, which makes the hub clean up. Answers with what has to be done there by hand. A hub that was
+ * told before is asked once, in case it has let the cluster in again; that it does not answer then is what was wanted.
+ */
 const tellHub = async (
   hub: Api,
   data: SecretData,
-  { patienceMs, log, signal }: { patienceMs: number; log: Logger; signal: AbortSignal },
+  { patienceMs, isTold, log, signal }: { patienceMs: number; isTold: boolean; log: Logger; signal: AbortSignal },
 ): Promise<string[]> => {
   const clusters = hub.of(ManagedCluster)
   const name = data[secretKey.clusterName] ?? ''
@@ -75,13 +83,15 @@ const tellHub = async (
       const timeoutMs = 10_000
       const cluster = await clusters.get(name, { signal, timeoutMs })
       if (cluster.spec.hubAcceptsClient !== true) return []
-      await sayGoodbye(hub, cluster, signal).catch((error: unknown) => log.warn('no goodbye', { error }))
+      await clusters
+        .patch(name, { merge: goodbye(cluster, systemClock.now()) }, { subresource: 'status', signal })
+        .catch((error: unknown) => log.warn('no goodbye', { error }))
       const fresh = await clusters.get(name, { signal, timeoutMs })
       await clusters.update({ ...fresh, spec: { ...fresh.spec, hubAcceptsClient: false } }, { signal, timeoutMs })
       log.info('the hub knows', { cluster: name, hub: hub.connection.server })
       return []
     } catch (error) {
-      if (isNotFound(error)) return []
+      if (isNotFound(error) || isTold) return []
       // Refused for good: a denied cluster's credential may have ended.
       const final = isForbidden(error) || systemClock.now() >= end
       if (final)
@@ -91,12 +101,4 @@ const tellHub = async (
       if (!isConflict(error)) await sleep(systemClock, 2000, signal)
     }
   }
-}
-
-/** So that the hub can tell a cluster that has left from one that was denied for a while. */
-const sayGoodbye = async (hub: Api, cluster: ManagedCluster, signal: AbortSignal): Promise<void> => {
-  const { name, uid, resourceVersion, generation } = cluster.metadata
-  const conditions = setConditions(cluster.status?.conditions, [Joined.left()], { now: systemClock.now(), generation })
-  const merge = { metadata: { uid, resourceVersion }, status: { conditions } }
-  await hub.of(ManagedCluster).patch(name!, { merge }, { subresource: 'status', signal })
 }

@@ -1,4 +1,5 @@
 /** Names that the operators, the command line and the people who read a cluster agree on. */
+export { roleAnnotation } from './aws-roles.ts'
 
 /** Where things run. */
 export const namespace = {
@@ -55,6 +56,8 @@ export const createdBy = {
 } as const
 /** On the agent's hub secret, by `lanyard leave`: what could not be done. */
 export const remainsAnnotation = 'agent.open-cluster-management.io/remains'
+/** On the same secret, by `clusteradm unjoin`: the hub knows already, and may have taken the credential away. */
+export const toldAnnotation = 'agent.open-cluster-management.io/told-hub'
 /** On pods, and what their Deployments select. */
 export const appLabel = 'app'
 
@@ -67,6 +70,9 @@ export const role = {
   awsAuth: 'open-cluster-management:cluster-manager:aws-auth',
   /** For a hub with the gate `AWSIdentities`. */
   awsIdentities: 'open-cluster-management:cluster-manager:aws-identities',
+  /** For a hub with the gate `ClusterProfile`. */
+  clusterProfiles: 'open-cluster-management:cluster-manager:cluster-profiles',
+  grpc: 'open-cluster-management:cluster-manager:grpc',
   managedOperator: 'open-cluster-management:klusterlet:operator',
   /** What the agent needs on its own cluster, beside what works ask for. */
   agent: 'open-cluster-management:klusterlet:agent',
@@ -80,3 +86,5 @@ export const role = {
 export const healthPort = 8000
 /** The port of the webhooks in the hub's pods. */
 export const webhookPort = 9443
+/** Where the hub's gRPC endpoint listens, and its Service too: as in the field. */
+export const grpcPort = 8090

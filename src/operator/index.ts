@@ -21,4 +21,3 @@ export {
 } from './install/index.ts'
 export type { Operator, OperatorSettings } from './operator.ts'
 export { whyKept, type Departure } from './unjoined.ts'
-export { remainsAnnotation } from './contract.ts'

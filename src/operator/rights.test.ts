@@ -5,8 +5,14 @@ import { inventory } from '../../testkit/inventory.ts'
 import { applyManifests, kubeconfigOfAccount } from '../../testkit/operator.ts'
 import { mustRun } from '../../testkit/program.ts'
 import { startRunner, type Runner } from '../../testkit/runner/index.ts'
-import { ClusterManager, ManagedCluster, ManagedClusterAddOn, ManifestWork } from '../api/index.ts'
-import { ClusterRole, ConfigMap, Namespace, SubjectAccessReview } from '../kube/index.ts'
+import {
+  ClusterManager,
+  ManagedCluster,
+  ManagedClusterAddOn,
+  ManagedServiceAccount,
+  ManifestWork,
+} from '../api/index.ts'
+import { ClusterRole, ConfigMap, Namespace, Secret, SubjectAccessReview } from '../kube/index.ts'
 import { findCondition, isTrue } from '../runtime/index.ts'
 import { hubInstall } from './install/index.ts'
 import { Deployment } from './objects.ts'
@@ -61,7 +67,7 @@ test('R1.58 the hub does all its work with the rights of its own account: it joi
   }, patience)
 
   // One cluster needs no person; its agent gets works, and both versions of add-ons are served.
-  const agent = await startAgent(managed, 'c1')
+  const agent = await startAgent(managed, 'c1', { args: ['--service-accounts'] })
   await eventually(async () => {
     const cluster = await admin.of(ManagedCluster).get('c1')
     for (const type of ['HubAcceptedManagedCluster', 'ManagedClusterJoined', 'ManagedClusterConditionAvailable'])
@@ -84,6 +90,20 @@ test('R1.58 the hub does all its work with the rights of its own account: it joi
   await admin.of(old, 'c1').create({ metadata: { name: 'x', namespace: 'c1' }, spec: { installNamespace: 'here' } })
   const seen = await admin.of(ManagedClusterAddOn.versions.v1beta1, 'c1').get('x')
   assert.equal(seen.metadata.annotations?.['addon.open-cluster-management.io/v1alpha1-install-namespace'], 'here')
+
+  // It gives the add-on for service accounts its rights, watches over their tokens, and removes both.
+  const [addOns, accounts] = [admin.of(ManagedClusterAddOn, 'c1'), admin.of(ManagedServiceAccount, 'c1')]
+  await addOns.create({ metadata: { name: 'managed-serviceaccount', namespace: 'c1' } })
+  await accounts.create({ metadata: { name: 'robot', namespace: 'c1' } })
+  await eventually(async () => assert.ok(isTrue(await accounts.get('robot'), 'TokenReported')), patience)
+  await admin.of(Secret, 'c1').delete('robot')
+  await eventually(async () => assert.ok(await admin.of(Secret, 'c1').find('robot')), patience)
+  await accounts.delete('robot')
+  await addOns.delete('managed-serviceaccount')
+  await eventually(async () => {
+    assert.equal(await admin.of(Secret, 'c1').find('robot'), undefined)
+    assert.equal(await admin.of(ManifestWork, 'c1').find('addon-managed-serviceaccount-deploy-0'), undefined)
+  }, patience)
 
   // It is denied, let in again, and deleted; nothing of it stays.
   const clusters = admin.of(ManagedCluster)
@@ -116,7 +136,7 @@ test('R1.58 the hub does all its work with the rights of its own account: it joi
   assert.deepEqual(await refusals('open-cluster-management-hub:cleanup-unjoined-sa'), [])
 })
 
-test('nobody of the hub can hand out more than it has: neither the hub nor its operator may widen a role or bind another', async () => {
+test('R1.66 nobody of the hub can hand out more than it has: neither the hub nor its operator may widen a role or bind another', async () => {
   const admin = hub.client()
   const may = async (user: string, verb: string, group: string, resource: string, name?: string): Promise<boolean> => {
     const review = await admin.of(SubjectAccessReview).create({
@@ -147,7 +167,7 @@ test('nobody of the hub can hand out more than it has: neither the hub nor its o
   assert.ok(shared.rules!.every(({ verbs }) => !verbs.includes('*')))
 })
 
-test('a hub that has worked leaves nothing behind when its ClusterManager is deleted', async () => {
+test('R1.66 a hub that has worked leaves nothing behind when its ClusterManager is deleted', async () => {
   const managers = hub.client().of(ClusterManager)
   await managers.delete('cluster-manager')
   await eventually(async () => assert.equal(await managers.find('cluster-manager'), undefined), patience)

@@ -329,12 +329,8 @@ test('R4.15 R4.16 R4.17 a ManagedServiceAccount that is deleted takes its bindin
   await becomes([robot('open-cluster-management-agent-addon'), carol])
 
   const addOns = hub.of(ManagedClusterAddOn, cluster)
-  await addOns.create({ metadata: { name: 'managed-serviceaccount', namespace: cluster } })
-  await addOns.patch(
-    'managed-serviceaccount',
-    { merge: { status: { namespace: 'elsewhere' } } },
-    { subresource: 'status' },
-  )
+  const annotations = { 'addon.open-cluster-management.io/v1alpha1-install-namespace': 'elsewhere' }
+  await addOns.create({ metadata: { name: 'managed-serviceaccount', namespace: cluster, annotations } })
   await becomes([robot('elsewhere'), carol])
   await accounts.delete('robot')
   await scene.saying(name, 'SubjectPresent', 'False', /robot/)

@@ -110,7 +110,7 @@ const rows = async (line: string): Promise<string[]> =>
     .split('\n')
     .map((row) => row.split(/ {3,}/).join(' | '))
 
-test('who-can names everybody, where, and through which permission, across clusters', async () => {
+test('R4.31 who-can names everybody, where, and through which permission, across clusters', async () => {
   assert.deepEqual(await rows('access who-can get pods'), [
     'SUBJECT | CLUSTER | WHERE | CAN | THROUGH | STATE',
     'Group ops | c1 | everywhere | yes | ClusterPermission c1/readers | applied',
@@ -133,7 +133,7 @@ test('who-can names everybody, where, and through which permission, across clust
   ])
 })
 
-test('as JSON, YAML, Graphviz and Mermaid it says the same', async () => {
+test('R4.31 as JSON, YAML, Graphviz and Mermaid it says the same', async () => {
   const [found] = JSON.parse(await prints('access who-can get pods --cluster c2 -o json')) as object[]
   const wanted = {
     subject: { kind: 'User', name: 'ada' },
@@ -158,7 +158,7 @@ test('as JSON, YAML, Graphviz and Mermaid it says the same', async () => {
   assert.match(mermaid, /n1 -\.->\|"pending"\| n2\n$/)
 })
 
-test('of says what somebody may, directly and through groups, and with --all what waits', async () => {
+test('R4.31 of says what somebody may, directly and through groups, and with --all what waits', async () => {
   assert.deepEqual((await rows('access of user:eve --groups ops')).slice(1), [
     'c1 | everywhere | ClusterRole readers | get,list pods | ClusterPermission c1/readers | applied | member of ops',
   ])
@@ -175,7 +175,7 @@ test('of says what somebody may, directly and through groups, and with --all wha
   assert.deepEqual(await rows('access of carol --cluster c2'), ['This hub has granted nothing to carol.'])
 })
 
-test('diff compares two clusters, and one with what was saved of it', async () => {
+test('R4.31 diff compares two clusters, and one with what was saved of it', async () => {
   assert.deepEqual(await rows('access diff c1 c2'), [
     'ONLY | SUBJECT | WHERE | RIGHT | THROUGH',
     'c1 | Group ops | everywhere | get pods | ClusterPermission c1/readers',
@@ -207,7 +207,7 @@ test('diff compares two clusters, and one with what was saved of it', async () =
   assert.match(await prints(`access diff c1 --from ${file} -o dot`), /label="only c1 now"[^]*color="#1e8449"/)
 })
 
-test('who may read one cluster’s permissions only sees those, and is told what is missing', async () => {
+test('R4.31 who may read one cluster’s permissions only sees those, and is told what is missing', async () => {
   const user = 'of-c2'
   await allow(scene.admin, user, [rule('list', `clusterpermissions.${permissionsOf}`)], { namespace: 'c2' })
   await allow(scene.admin, user, [rule('list', 'managedclusters.cluster.open-cluster-management.io')])
@@ -224,7 +224,7 @@ test('who may read one cluster’s permissions only sees those, and is told what
   assert.match(err, /you may not list clusterroles on the hub: what permissions copy from them is not known here/)
 })
 
-test('a person approves exactly what they were shown', async () => {
+test('R4.31 a person approves exactly what they were shown', async () => {
   assert.deepEqual(await rows('access approve'), [
     'NAME | WHY',
     'c1/wish | user "mallory", who wrote it, may not * secrets',
@@ -252,7 +252,7 @@ test('a person approves exactly what they were shown', async () => {
   await scene.delivered('wish')
 })
 
-test('bad input: one line that says what to write', async () => {
+test('R4.31 bad input: one line that says what to write', async () => {
   const refused = async (code: number, line: string): Promise<string> => {
     const result = await lanyard(line)
     assert.equal(result.code, code, result.err)
@@ -282,7 +282,7 @@ test('bad input: one line that says what to write', async () => {
   assert.match(await refused(1, 'access approve c1/nothing'), /there is no ClusterPermission c1\/nothing/)
 })
 
-test('a hub of another make that has not all our kinds still answers, and one without ClusterPermissions says so', async () => {
+test('R4.31 a hub of another make that has not all our kinds still answers, and one without ClusterPermissions says so', async () => {
   const remove = (kind: { plural: string; group: string }) =>
     scene.admin.of(CustomResourceDefinition).delete(`${kind.plural}.${kind.group}`)
   await remove(ClusterSetPermission)

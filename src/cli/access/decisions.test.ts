@@ -32,7 +32,7 @@ const grant = (rules: PolicyRule[] | undefined, more: Partial<FleetGrant> = {}):
   ...more,
 })
 
-test('what is asked for is read as people write it, with the group that the hub knows', () => {
+test('R4.31 what is asked for is read as people write it, with the group that the hub knows', () => {
   const deed = (verb: string, word: string) => questionFrom([verb, word], { served }).deed
   assert.deepEqual(deed('get', 'pods'), { verb: 'get', group: '', resource: 'pods' })
   assert.deepEqual(deed('get', 'Deployment'), { verb: 'get', group: 'apps', resource: 'deployments' })
@@ -56,7 +56,7 @@ test('what is asked for is read as people write it, with the group that the hub 
     assert.throws(() => deed(verb, word), UsageError)
 })
 
-test('a grant answers yes, for some objects, perhaps, or not at all', () => {
+test('R4.31 a grant answers yes, for some objects, perhaps, or not at all', () => {
   const can = (of: FleetGrant, verb: string, word: string, more: { name?: string; namespace?: string } = {}) =>
     answerOf(of, questionFrom([verb, word], { served, ...more }))
   const shop = { place: { namespace: 'shop' } }
@@ -81,7 +81,7 @@ test('a grant answers yes, for some objects, perhaps, or not at all', () => {
     assert.equal(can(grant([rule('get', 'pods')], { state }), 'get', 'pods'), undefined)
 })
 
-test('a subject is matched as RBAC does: by user name, by account, and by the groups that Kubernetes gives', () => {
+test('R4.31 a subject is matched as RBAC does: by user name, by account, and by the groups that Kubernetes gives', () => {
   const to = (kind: string, name: string, more: Partial<FleetGrant> = {}) =>
     grant([], { subject: { kind, name, ...(kind === 'ServiceAccount' ? { namespace: 'shop' } : {}) }, ...more })
   const place = () => 'addons'
@@ -108,7 +108,7 @@ test('a subject is matched as RBAC does: by user name, by account, and by the gr
   for (const word of ['user:', 'sa:web', 'sa:a/b/c', '']) assert.throws(() => identityFrom(word), UsageError)
 })
 
-test('rights are compared, not objects', () => {
+test('R4.31 rights are compared, not objects', () => {
   const said = (first: FleetGrant[], second: FleetGrant[]) =>
     differenceOf(first, second).map(({ change, right }) => `${change}: ${right}`)
   const get = grant([rule('get', 'pods')])
@@ -132,7 +132,7 @@ test('rights are compared, not objects', () => {
   assert.deepEqual(one!.through, [get.through, everything.through])
 })
 
-test('a picture holds whatever names hold', () => {
+test('R4.31 a picture holds whatever names hold', () => {
   const picture = {
     nodes: [
       { id: 'a "b"', label: 'a "b" \\ <i>\nsecond', shape: 'round' as const },

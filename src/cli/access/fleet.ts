@@ -6,6 +6,7 @@ import {
   ManagedClusterAddOn,
   ManagedClusterSet,
   ManagedServiceAccount,
+  isMember,
 } from '../../api/index.ts'
 import {
   ClusterRole,
@@ -25,7 +26,6 @@ import {
   type GrantState,
   type RulesOf,
 } from '../../permissions/contract.ts'
-import { holds } from '../cluster-set.ts'
 import type { Cli } from '../command.ts'
 import { CliError } from '../errors.ts'
 import { missing } from '../names.ts'
@@ -102,7 +102,7 @@ export const readFleet = async (cli: Cli, client: Client, scope: Scope): Promise
       .flatMap((one) => grantsOf(one, rulesOf).map((grant) => ({ ...grant, cluster: one.metadata.namespace! }))),
     ...setPermissions.flatMap((one) => {
       const set = sets.find(({ metadata }) => metadata.name === one.spec.clusterSet)
-      const members = set ? chosen.filter((cluster) => holds(set, cluster)) : []
+      const members = set ? chosen.filter((cluster) => isMember(set, cluster)) : []
       return members.flatMap((cluster) =>
         grantsOf(one, rulesOf).map((grant) => ({
           ...grant,
@@ -144,7 +144,7 @@ const clustersIn = async (
     const names = sets.map(({ metadata }) => metadata.name!)
     throw await missing('cluster set', clusterSet, names)
   }
-  return all.filter((cluster) => holds(set, cluster))
+  return all.filter((cluster) => isMember(set, cluster))
 }
 
 /** The rules of roles of the hub, gathered ones resolved, as the hub delivers them. */

@@ -120,7 +120,7 @@ const fill = async (): Promise<void> => {
 
 const clock = { now: () => Date.parse('2026-05-01T12:00:00Z'), after: () => () => {} }
 
-test('describe cluster shows identity, credentials, conditions, add-ons, works, permissions and service accounts on one page', async () => {
+test('R1.67 describe cluster shows identity, credentials, conditions, add-ons, works, permissions and service accounts on one page', async () => {
   const { code, out, err } = await runCli(['describe', 'cluster', 'c1', '--kubeconfig', plane.kubeconfig], { clock })
   assert.equal(code, 0, err)
   for (const line of [
@@ -142,7 +142,7 @@ test('describe cluster shows identity, credentials, conditions, add-ons, works, 
     assert.match(out, line)
 })
 
-test('describe cluster prints the same as data', async () => {
+test('R1.67 describe cluster prints the same as data', async () => {
   const facts = JSON.parse((await describe('c1', '-o', 'json')).out) as ClusterFacts
   assert.equal(facts.identity.strategy, 'awsirsa')
   assert.deepEqual(
@@ -152,7 +152,7 @@ test('describe cluster prints the same as data', async () => {
   assert.match((await describe('c1', '-o', 'yaml')).out, /\nworks:\n {2}- name: shop\n/)
 })
 
-test('describe cluster knows when a certificate ends that the hub has just issued, and names open requests', async () => {
+test('R1.67 describe cluster knows when a certificate ends that the hub has just issued, and names open requests', async () => {
   const make = async (name: string): Promise<void> => {
     const { csr } = createRequest({ commonName: 'system:open-cluster-management:c1:a1', organizations: ['o'] })
     await client.of(CertificateSigningRequest).create({
@@ -180,7 +180,7 @@ test('describe cluster knows when a certificate ends that the hub has just issue
   assert.ok(left > 3_000_000 && left <= 3_600_000, facts.credential.expires)
 })
 
-test('describe cluster of one that is not there names those that are', async () => {
+test('R1.67 describe cluster of one that is not there names those that are', async () => {
   const { code, err } = await describe('c2')
   assert.equal(code, 1)
   assert.match(err, /there is no cluster c2\n {2}did you mean c1\? there are c1\n/)

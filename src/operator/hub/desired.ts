@@ -5,16 +5,18 @@ import {
   cleanupJob,
   createdBy,
   deploymentName,
+  grpcPort,
   hubAccount,
   namespace,
   pullSecret,
   webhookPort,
   webhookService,
 } from '../contract.ts'
+import { grpcService } from '../../registration/contract.ts'
 import { hubBindings } from '../install/index.ts'
 import { CronJob, Deployment, made, Service } from '../objects.ts'
 import { podTemplate } from '../pod.ts'
-import { hubImage } from './spec.ts'
+import { grpcExposures, hubImage, servesGrpc } from './spec.ts'
 
 export interface HubSettings {
   /** For a ClusterManager that names none. */
@@ -56,12 +58,17 @@ export const hubDeployment = (manager: ClusterManager, flags: readonly string[],
           args: [
             'hub',
             `--namespace=${namespace.hub}`,
+            `--agent-image=${hubImage(spec, settings.image)}`,
             ...flags,
+            ...(servesGrpc(spec) ? ['--grpc-host=$(POD_IP)', `--grpc-port=${grpcPort}`] : []),
             '--webhook-host=$(POD_IP)',
             `--webhook-port=${webhookPort}`,
             `--webhook-service=${webhookService}`,
           ],
-          ports: [{ name: 'webhook', containerPort: webhookPort }],
+          ports: [
+            { name: 'webhook', containerPort: webhookPort },
+            ...(servesGrpc(spec) ? [{ name: 'grpc', containerPort: grpcPort }] : []),
+          ],
           sizing: spec.resourceRequirement,
           nodePlacement: spec.nodePlacement,
           pullSecret: settings.pullCredentials && pullSecret,
@@ -120,10 +127,30 @@ export const hubObjects = (manager: ClusterManager, settings: HubSettings): Kube
       { name: webhookService, ...here },
       { spec: { selector: { app }, ports: [{ name: 'webhook', port: 443, targetPort: webhookPort }] } },
     ),
-    ...hubBindings(name, { awsIrsa: arn !== undefined, awsIdentities: isEnabled(manager, 'AwsIdentities') }),
+    ...(servesGrpc(manager.spec ?? {}) ? [endpointService(manager, here)] : []),
+    ...hubBindings(name, {
+      awsIrsa: arn !== undefined,
+      awsIdentities: isEnabled(manager, 'AwsIdentities'),
+      clusterProfiles: isEnabled(manager, 'ClusterProfile'),
+      grpc: servesGrpc(manager.spec ?? {}),
+    }),
     ...(settings.pullCredentials ? [pullCopy(settings.pullCredentials, here)] : []),
   ]
 }
+
+/** How agents from outside come to the endpoint: by a load balancer of the cloud, or by whatever else leads to this Service. */
+const endpointService = ({ spec = {} }: ClusterManager, here: KubeObject['metadata']): KubeObject =>
+  made(
+    Service,
+    { name: grpcService, ...here },
+    {
+      spec: {
+        type: grpcExposures(spec).some(({ type }) => type === 'loadBalancer') ? 'LoadBalancer' : 'ClusterIP',
+        selector: { app },
+        ports: [{ name: 'grpc', port: grpcPort, targetPort: grpcPort, protocol: 'TCP' }],
+      },
+    },
+  )
 
 const isEnabled = ({ spec = {} }: ClusterManager, gate: string): boolean =>
   [

@@ -60,7 +60,7 @@ const argsOf = async (): Promise<string[]> => {
   return spec.template.spec.containers[0]!.args!
 }
 
-test('a ClusterManager becomes a hub: kinds, accounts, bindings, Service, Deployment and the job that cleans up; deleted, it leaves every object as it was', async () => {
+test('R1.66 a ClusterManager becomes a hub: kinds, accounts, bindings, Service, Deployment and the job that cleans up; deleted, it leaves every object as it was', async () => {
   const before = await inventory(plane)
   await create()
   const manager = await applied()
@@ -94,7 +94,7 @@ test('a ClusterManager becomes a hub: kinds, accounts, bindings, Service, Deploy
   await eventually(async () => assert.deepEqual(await inventory(plane), before), patience)
 })
 
-test('each object that somebody deletes or changes comes back as it was, and a steady state writes nothing', async () => {
+test('R1.66 each object that somebody deletes or changes comes back as it was, and a steady state writes nothing', async () => {
   await create()
   const { status } = await applied()
   const admin = plane.client()
@@ -183,7 +183,7 @@ const settled = (): Promise<void> =>
     assert.equal(after.metadata.resourceVersion, deployment.metadata.resourceVersion)
   }, patience)
 
-test('the spec becomes flags, placement and sizing; what cannot be done is refused or named in a condition', async () => {
+test('R1.66 the spec becomes flags, placement and sizing; what cannot be done is refused or named in a condition', async () => {
   await create({
     registrationImagePullSpec: 'lanyard:other',
     workImagePullSpec: 'work:1',
@@ -272,7 +272,7 @@ test("a ClusterManager stays as long as people's objects do, and says which", as
   await eventually(async () => assert.equal(await managers().find('cluster-manager'), undefined), patience)
 })
 
-test('of two ClusterManagers the older one counts; the other says so, and takes over when it is gone', async () => {
+test('R1.66 of two ClusterManagers the older one counts; the other says so, and takes over when it is gone', async () => {
   await create()
   await applied()
   await managers().create({ metadata: { name: 'second' } })

@@ -4,6 +4,7 @@ import { hasFinalizer, inParallel, type ReconcileResult } from '../../runtime/in
 import { MutatingWebhookConfiguration, ValidatingWebhookConfiguration } from '../../runtime/webhook/index.ts'
 import { Hub } from '../conditions.ts'
 import { createdBy, namespace, webhookService } from '../contract.ts'
+import { addOnName, guard as serviceAccountGuard } from '../../serviceaccounts/contract.ts'
 import { hubCrds, sharedRoles, webhookConfigurations } from '../install/index.ts'
 import type { Operator } from '../operator.ts'
 import { ownedBy, release, type KeptKind } from '../set.ts'
@@ -13,8 +14,12 @@ import type { HubCaches } from './controller.ts'
 /** How often a removal that waits for people or for the garbage collector looks again. */
 const againMs = 5000
 
-/** Sets that the hub makes by itself. */
-const madeByHub = new Set(['ManagedClusterSet default', 'ManagedClusterSet global'])
+/** What the hub makes by itself. */
+const madeByHub = new Set([
+  'ManagedClusterSet default',
+  'ManagedClusterSet global',
+  `ClusterManagementAddOn ${addOnName}`,
+])
 
 /**
  * Takes a hub away, step by step; each pass does what can be done by now. First people's objects have to go, for without the
@@ -84,6 +89,8 @@ const removeLeftovers = async ({ client }: Operator, signal: AbortSignal): Promi
       [ValidatingWebhookConfiguration, name],
       [MutatingWebhookConfiguration, name],
     ]),
+    [serviceAccountGuard.policy, serviceAccountGuard.name],
+    [serviceAccountGuard.binding, serviceAccountGuard.name],
     ...sharedRoles.map((name): [Resource<KubeObject>, string] => [ClusterRole, name]),
     [Secret, webhookService, namespace.hub],
     [Lease, 'lanyard-hub', namespace.hub],

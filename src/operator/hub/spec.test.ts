@@ -11,7 +11,7 @@ import { hubGates, readHubSpec } from './spec.ts'
 
 const supported = { image: 'lanyard:1', drivers: ['csr', 'awsirsa'] }
 
-test('the gates that can be set are those that the hub knows', async () => {
+test('R1.66 the gates that can be set are those that the hub knows', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'lanyard-'))
   const kubeconfig = join(folder, 'kubeconfig')
   // It asks nobody: gates are read before.
@@ -32,7 +32,7 @@ test('the gates that can be set are those that the hub knows', async () => {
   assert.deepEqual(known?.toSorted(), settable.toSorted(), stderr)
 })
 
-test('drivers and whom they let in without a person become flags; an unknown driver is refused', () => {
+test('R1.66 drivers and whom they let in without a person become flags; an unknown driver is refused', () => {
   const spec = {
     registrationConfiguration: {
       registrationDrivers: [
@@ -60,7 +60,7 @@ test('drivers and whom they let in without a person become flags; an unknown dri
   assert.match(readHubSpec(spec, { ...supported, drivers: ['csr'] }).refused.join(), /awsirsa: this version knows csr/)
 })
 
-test('an empty spec is a hub with certificates, and every field of it has its effect', () => {
+test('R1.66 an empty spec is a hub with certificates, and every field of it has its effect', () => {
   assert.deepEqual(readHubSpec({}, supported), {
     flags: ['--registration-drivers=csr'],
     ignored: [],

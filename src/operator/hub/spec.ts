@@ -11,9 +11,9 @@ export const hubGates: Readonly<Record<string, GateRule>> = {
   NilExecutorValidating: 'set',
   AwsIdentities: 'set',
   AutoControllerIdentityCreator: 'set',
+  ClusterProfile: 'set',
   AddonManagement: 'on',
   V1beta1CSRAPICompatibility: 'off',
-  ClusterProfile: 'off',
   ClusterImporter: 'off',
   ManifestWorkReplicaSet: 'off',
   CloudEventsDrivers: 'off',
@@ -24,6 +24,25 @@ export const hubGates: Readonly<Record<string, GateRule>> = {
 export const hubImage = (spec: Spec, fallback: string): string => spec.registrationImagePullSpec || fallback
 
 const otherImages = ['workImagePullSpec', 'placementImagePullSpec', 'addOnManagerImagePullSpec'] as const
+
+/** Whether the hub has a gRPC endpoint. */
+export const servesGrpc = (spec: Spec): boolean =>
+  spec.registrationConfiguration?.registrationDrivers?.some(({ authType }) => authType === 'grpc') ?? false
+
+type Exposure = NonNullable<NonNullable<NonNullable<Spec['serverConfiguration']>['endpointsExposure']>[number]['grpc']>
+
+/** How it is reached from outside. */
+export const grpcExposures = (spec: Spec): Exposure[] =>
+  spec.serverConfiguration?.endpointsExposure?.flatMap(({ protocol = 'grpc', grpc }) =>
+    protocol === 'grpc' && grpc ? [grpc] : [],
+  ) ?? []
+
+/** The names that its certificate has to hold, without their ports. */
+const namesOf = ({ hostname, loadBalancer, route }: Exposure): string[] =>
+  [hostname, loadBalancer, route].flatMap((of) => (of?.host ? [hostOf(of.host)] : []))
+
+const hostOf = (host: string): string =>
+  URL.canParse(`https://${host}`) ? new URL(`https://${host}`).hostname.replace(/^\[|\]$/g, '') : host
 
 /** What a ClusterManager's spec means: the flags of `lanyard hub`, and what cannot be done. */
 export const readHubSpec = (spec: Spec, supported: { image: string; drivers: readonly string[] }): Reading => {
@@ -68,6 +87,7 @@ export const readHubSpec = (spec: Spec, supported: { image: string; drivers: rea
     }
     if (driver.authType === 'grpc') flags.push(...flag('auto-approved-grpc-users', driver.grpc?.autoApprovedIdentities))
   }
+  if (names.includes('grpc')) flags.push(...flag('grpc-names', grpcExposures(spec).flatMap(namesOf)))
   flags.push(...flag('auto-approved-csr-users', [...users]))
   const gates = [registration, spec.workConfiguration, spec.addOnManagerConfiguration, spec.serverConfiguration]
   flags.push(

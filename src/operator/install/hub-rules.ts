@@ -1,7 +1,9 @@
-import { group } from '../../api/index.ts'
+import { group, signer } from '../../api/index.ts'
 import type { PolicyRule } from '../../kube/index.ts'
 import { webhookService } from '../contract.ts'
+import { grpcSecret } from '../../registration/contract.ts'
 import { controllerRules as permissionRules } from '../../permissions/contract.ts'
+import { controllerRules as serviceAccountRules } from '../../serviceaccounts/contract.ts'
 import { rule } from '../objects.ts'
 
 /** Configurations of the hub's webhooks; `lanyard-` and the name of the room. */
@@ -53,6 +55,8 @@ export const hubRules = (crdNames: string[]): PolicyRule[] => [
   rule([rbacGroup], ['roles'], [...read, 'create', 'update', 'patch', 'delete']),
   // Permissions: it turns them into works.
   ...permissionRules,
+  // Service accounts: it watches over their tokens for agents that cannot read them.
+  ...serviceAccountRules,
   // Certificate requests of agents; `create` and `renew` are only handed on.
   rule(['certificates.k8s.io'], ['certificatesigningrequests'], [...read, 'create', 'delete']),
   rule(['certificates.k8s.io'], ['certificatesigningrequests/approval'], ['update']),
@@ -91,7 +95,7 @@ export const hubNamespaceRules: PolicyRule[] = [
   // With aws-irsa: what each cluster was given, written down where no agent can edit it.
   rule([''], ['configmaps'], [...read, 'create', 'update', 'delete']),
   rule([''], ['secrets'], ['create']),
-  rule([''], ['secrets'], [...read, 'update', 'patch', 'delete'], [webhookService]),
+  rule([''], ['secrets'], [...read, 'update', 'patch', 'delete'], [webhookService, grpcSecret]),
   // What clusters were given on AWS, and whether an identity was made by itself.
   rule([''], ['configmaps'], [...read, 'create', 'update', 'patch', 'delete']),
 ]
@@ -107,6 +111,21 @@ export const awsIdentityRules: PolicyRule[] = [
   rule([group.infrastructure], ['*'], [...read, 'create', 'update', 'patch', 'delete']),
   rule([group.clusterApi], ['clusters'], [...read, 'create', 'update', 'patch', 'delete']), // most of it only handed on
   rule([''], ['secrets'], ['get']),
+]
+
+/** For a hub that keeps ClusterProfiles: bound only then, because the kind is the cluster inventory API's. */
+export const clusterProfileRules: PolicyRule[] = [
+  rule([group.inventory], ['clusterprofiles'], [...read, 'create', 'patch', 'delete']),
+  rule([group.inventory], ['clusterprofiles/status'], ['patch']),
+]
+
+/** For a hub with a gRPC endpoint: bound only then. The endpoint writes for agents, each time after it asked whether they may. */
+export const grpcRules: PolicyRule[] = [
+  rule(['authentication.k8s.io'], ['tokenreviews'], ['create']),
+  rule([group.cluster], ['managedclusters'], ['create']),
+  rule(['coordination.k8s.io'], ['leases'], ['patch']),
+  rule(['certificates.k8s.io'], ['certificatesigningrequests/status'], ['update']),
+  rule(['certificates.k8s.io'], ['signers'], ['approve', 'sign'], [signer.grpc]),
 ]
 
 /** What the job needs that removes the ManagedClusters of clusters that have left. */

@@ -22,11 +22,14 @@ import {
   webhookService,
 } from '../contract.ts'
 import { clusterRole as identityRole } from '../../identities/contract.ts'
+import { guard as serviceAccountGuard } from '../../serviceaccounts/contract.ts'
 import { clusterRole, made, roleRef, rule, serviceAccount } from '../objects.ts'
 import {
   awsAuthRules,
   awsIdentityRules,
   cleanupRules,
+  clusterProfileRules,
+  grpcRules,
   hubNamespaceRules,
   hubRules,
   webhookConfigurations,
@@ -67,6 +70,12 @@ const operatorRules = (crdNames: string[]): PolicyRule[] => [
     ['delete'],
     webhookConfigurations,
   ),
+  rule(
+    ['admissionregistration.k8s.io'],
+    ['validatingadmissionpolicies', 'validatingadmissionpolicybindings'],
+    ['delete'],
+    [serviceAccountGuard.name],
+  ),
   // As long as somebody's objects are there, the hub stays.
   rule(hubGroups, ['*'], ['list']),
   rule(['events.k8s.io'], ['events'], ['create', 'patch', 'update']),
@@ -81,7 +90,7 @@ export const sharedRoles: string[] = [
 ]
 
 /** Roles that the operator may bind for the whole cluster. */
-const boundEverywhere: string[] = [role.hub, role.cleanup, role.awsIdentities]
+const boundEverywhere: string[] = [role.hub, role.cleanup, role.awsIdentities, role.clusterProfiles, role.grpc]
 
 /** In `kube-system` the operator may do one thing: let the hub write `aws-auth`. */
 const inKubeSystem = (operator: Subject): KubeObject[] => {
@@ -150,6 +159,8 @@ export const hubInstall = (options: InstallOptions = {}): KubeObject[] => {
     clusterRole(role.cleanup, cleanupRules, labels),
     clusterRole(role.awsAuth, awsAuthRules, labels),
     clusterRole(role.awsIdentities, awsIdentityRules, labels),
+    clusterRole(role.clusterProfiles, clusterProfileRules, labels),
+    clusterRole(role.grpc, grpcRules, labels),
     ...inKubeSystem(operator),
     made(Role, { name: role.hub, ...here }, { rules: hubNamespaceRules }),
     made(Role, { name: role.hubOperator, ...here }, { rules: inHubNamespace }),
@@ -169,7 +180,7 @@ export const hubInstall = (options: InstallOptions = {}): KubeObject[] => {
 /** The bindings that the operator makes for the hub; some only for what it is to do. */
 export const hubBindings = (
   clusterManager: string,
-  { awsIrsa, awsIdentities }: { awsIrsa: boolean; awsIdentities: boolean },
+  does: { awsIrsa: boolean; awsIdentities: boolean; clusterProfiles: boolean; grpc: boolean },
 ): KubeObject[] => {
   const own = { [createdBy.clusterManager]: clusterManager }
   const hub = serviceAccount(namespace.hub, hubAccount.hub)
@@ -181,7 +192,9 @@ export const hubBindings = (
     bound(role.hub, hub),
     bound(role.cleanup, serviceAccount(namespace.hub, hubAccount.cleanup)),
     within(role.hub, namespace.hub, 'Role'),
-    ...(awsIrsa ? [within(role.awsAuth, awsAuthNamespace, 'ClusterRole')] : []),
-    ...(awsIdentities ? [bound(role.awsIdentities, hub)] : []),
+    ...(does.awsIrsa ? [within(role.awsAuth, awsAuthNamespace, 'ClusterRole')] : []),
+    ...(does.awsIdentities ? [bound(role.awsIdentities, hub)] : []),
+    ...(does.clusterProfiles ? [bound(role.clusterProfiles, hub)] : []),
+    ...(does.grpc ? [bound(role.grpc, hub)] : []),
   ]
 }

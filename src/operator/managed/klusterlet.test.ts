@@ -155,7 +155,7 @@ test('R1.51 R1.54 a Klusterlet becomes an agent that joins and gets works; delet
   await clusters().delete('c1')
 })
 
-test('each object of an agent that somebody deletes or changes comes back as it was, and a steady state writes nothing', async () => {
+test('R1.66 each object of an agent that somebody deletes or changes comes back as it was, and a steady state writes nothing', async () => {
   await create({ clusterName: 'c2' })
   const { status } = await applied()
   const kinds: Resource<KubeObject>[] = [
@@ -310,7 +310,7 @@ test('R2.7 R2.10 the spec becomes flags, placement and sizing of the agent; what
   await gone()
 })
 
-test('a hub that does not answer holds up the removal of an agent for a while only, and what remains is said', async () => {
+test('R1.66 a hub that does not answer holds up the removal of an agent for a while only, and what remains is said', async () => {
   await create({ clusterName: 'c4' })
   await applied()
   await sendTo(plane, hubPlane)
@@ -343,7 +343,7 @@ test('a hub that does not answer holds up the removal of an agent for a while on
 })
 
 // SingletonHosted is the same one process; its spec is in spec.test.ts.
-test('an agent in mode Hosted runs here for another cluster, has its secrets here, and leaves nothing on either', async (t) => {
+test('R1.66 an agent in mode Hosted runs here for another cluster, has its secrets here, and leaves nothing on either', async (t) => {
   const far = await startControlPlane({ audit: false })
   t.after(() => far.stop())
   const name = 'klusterlet-hosted'

@@ -23,7 +23,7 @@ test('R2.7 R2.10 without a choice add-ons get no flag; with one they get theirs,
   ])
 })
 
-test('awsirsa becomes its flags, and is refused by a version that does not know it', () => {
+test('R1.66 awsirsa becomes its flags, and is refused by a version that does not know it', () => {
   const hubClusterArn = 'arn:aws:eks:us-west-2:123456789012:cluster/hub-cluster1'
   const managedClusterArn = 'arn:aws:eks:us-west-2:123456789012:cluster/managed-cluster1'
   const spec: KlusterletSpec = {
@@ -49,7 +49,7 @@ test('R1.30 the roles that service accounts assume are named as the other side e
   )
 })
 
-test('several hubs become several secrets; without names they are refused', () => {
+test('R1.66 several hubs become several secrets; without names they are refused', () => {
   const hubs = (config: object) => read({ registrationConfiguration: { bootstrapKubeConfigs: config } })
   const some = { kubeConfigSecrets: [{ name: 'a' }, { name: 'b' }], hubConnectionTimeoutSeconds: 300 }
   assert.deepEqual(hubs({ type: 'LocalSecrets', localSecretsConfig: some }).flags.slice(1), [
@@ -60,7 +60,7 @@ test('several hubs become several secrets; without names they are refused', () =
   assert.deepEqual(hubs({ type: 'None', localSecretsConfig: some }).flags.slice(1), [])
 })
 
-test('durations are read as Go writes them, and anything else is refused', () => {
+test('R1.66 durations are read as Go writes them, and anything else is refused', () => {
   assert.deepEqual(['90s', '1h30m', '1.5h', '500ms'].map(durationSeconds), [90, 5400, 5400, 1])
   assert.deepEqual(['', '10', '1d', '1h 30m', '-1h'].map(durationSeconds), [
     undefined,
@@ -73,14 +73,14 @@ test('durations are read as Go writes them, and anything else is refused', () =>
   assert.match(refused.join(), /EvictionGracePeriod 1d: write it as 90s, 30m or 1h30m/)
 })
 
-test('a value that cannot be a flag is named instead of being torn apart', () => {
+test('R1.66 a value that cannot be a flag is named instead of being torn apart', () => {
   const clusterAnnotations = { 'agent.open-cluster-management.io/list': 'a,b' }
   const { flags, ignored } = read({ registrationConfiguration: { clusterAnnotations } })
   assert.deepEqual(flags, ['--registration-auth=csr'])
   assert.match(ignored.join(), /list: its value has a comma/)
 })
 
-test('Hosted and SingletonHosted are the same to us, and so are Default and Singleton: one process either way', () => {
+test('R1.66 Hosted and SingletonHosted are the same to us, and so are Default and Singleton: one process either way', () => {
   const hosted = (mode?: NonNullable<KlusterletSpec['deployOption']>['mode']): boolean =>
     isHosted(mode ? { deployOption: { mode } } : {})
   assert.deepEqual([hosted('Hosted'), hosted('SingletonHosted')], [true, true])

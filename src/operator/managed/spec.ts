@@ -55,6 +55,8 @@ export const readAgentSpec = (
   flags.push(...flag('max-custom-cluster-claims', claims?.maxCustomClusterClaims))
   flags.push(...flag('reserved-cluster-claim-suffixes', claims?.reservedClusterClaimSuffixes))
   flags.push(...workFlags(spec.workConfiguration ?? {}, { ignored, refused }))
+  // One process for everything, add-ons of ours too.
+  if (spec.deployOption?.mode?.startsWith('Singleton')) flags.push('--service-accounts')
   for (const gates of [registration.featureGates, spec.workConfiguration?.featureGates])
     readGates(gates, agentGates, badGates)
   return reading

@@ -65,7 +65,7 @@ const applyAll = async (name: string) => {
 const status = (name: string, check: (permission: ClusterSetPermission) => void) =>
   eventually(async () => check(await admin.of(ClusterSetPermission).get(name)), slow)
 
-test('R4.3 a ClusterSetPermission is on each cluster of its set, follows it as clusters join and leave, and goes with all it brought', async () => {
+test('R4.3 R4.30 a ClusterSetPermission is on each cluster of its set, follows it as clusters join and leave, and goes with all it brought', async () => {
   const name = 'shop-readers'
   await into('c1', 'shops')
   await into('c2', 'shops')

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
-import { ClusterSetPermission, label, type ManagedCluster, type ManagedClusterSet } from '../../api/index.ts'
-import { matchesSelector, parseKey, type KubeObject } from '../../kube/index.ts'
+import { ClusterSetPermission, isMember } from '../../api/index.ts'
+import { parseKey, type KubeObject } from '../../kube/index.ts'
 import { controllerOf, setConditions, watching, type ConditionState, type Reconcile } from '../../runtime/index.ts'
 import { accountsOf } from '../bindings.ts'
 import { SubjectPresent, Valid, WorkApplied, WorkCreated } from '../contract.ts'
@@ -11,14 +11,6 @@ import { copiesOf, isAffected, missingRoles } from './hub-roles.ts'
 import { noGrant } from './report.ts'
 import { appliedState, isApplied } from './status.ts'
 import { clusterAway, deliver, withdraw, workKey, workOf, type Owner } from './works.ts'
-
-/** Whether a cluster belongs to a set. */
-export const isMember = (set: ManagedClusterSet, { metadata }: ManagedCluster): boolean => {
-  const selector = set.spec?.clusterSelector
-  return selector?.selectorType === 'LabelSelector'
-    ? matchesSelector(selector.labelSelector, metadata.labels)
-    : metadata.labels?.[label.clusterSet] === set.metadata.name
-}
 
 /** Delivers ClusterSetPermissions to each cluster of their set: one controller decides and reports, the other delivers cluster by cluster. */
 export const clusterSetPermissions = (hub: Hub): void => {
