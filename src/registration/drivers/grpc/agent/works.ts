@@ -51,6 +51,13 @@ export const worksOf = (place: Place<ManifestWork>): ObjectApi<ManifestWork> => 
     return own
   }
 
+  /** Nobody knows whether the hub has written what it gave no answer to: whatever comes next is said, also what was said before. */
+  const forget = ({ metadata }: ManifestWork): void => {
+    const { status, ...now } = feed.get(keyFor(metadata.name!)) ?? { status: undefined, metadata }
+    if (status === undefined || now.metadata.uid !== metadata.uid) return
+    feed.put({ ...now, metadata: { ...now.metadata, resourceVersion: ownVersion(now) } } as ManifestWork)
+  }
+
   const patch = async (name: string, change: Patch, options: UpdateOptions = {}): Promise<ManifestWork> => {
     const { subresource, signal, timeoutMs } = options
     const call = { signal, timeoutMs }
@@ -58,7 +65,11 @@ export const worksOf = (place: Place<ManifestWork>): ObjectApi<ManifestWork> => 
     const base = feed.get(keyFor(name)) ?? (await reads.get(name, call))
     const next = changed(place, base, change)
     if (equal(base, next)) return base
-    if (subresource === 'status') await report(base, next.status ?? {}, call)
+    if (subresource === 'status')
+      await report(base, next.status ?? {}, call).catch((error: unknown) => {
+        forget(base)
+        throw error
+      })
     else if (hasFinalizer(next, finalizer.manifestWork)) await report(base, base.status ?? {}, call)
     else await report(base, withRemoved(base.status, link.clock.now()), call)
     return noted(base, next)
@@ -71,7 +82,7 @@ const withRemoved = (status: Status | undefined, now: number): Status => {
   return { ...status, conditions }
 }
 
-const ownVersion = ({ metadata }: ManifestWork): string => {
+const ownVersion = ({ metadata }: Pick<ManifestWork, 'metadata'>): string => {
   const [version = '0', own = '0'] = (metadata.resourceVersion ?? '0').split('.')
   return `${version}.${Number(own) + 1}`
 }

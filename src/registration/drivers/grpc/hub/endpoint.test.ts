@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
+import net from 'node:net'
 import tls from 'node:tls'
 import { after, before, test } from 'node:test'
 import {
@@ -16,6 +17,7 @@ import {
   type GrpcHub,
 } from '../../../../../testkit/grpc-hub.ts'
 import { eventually, startControlPlane, type ControlPlane } from '../../../../../testkit/index.ts'
+import { stubTcp } from '../../../../../testkit/stub-server.ts'
 import { finalizer, label, ManagedCluster, ManagedClusterAddOn, ManifestWork, signer } from '../../../../api/index.ts'
 import { code, dataType, GrpcError, readEvent, type EventClient } from '../../../../events/index.ts'
 import {
@@ -31,7 +33,9 @@ import {
   ServiceAccount,
   type Client,
 } from '../../../../kube/index.ts'
+import { silentLogger, systemClock } from '../../../../runtime/index.ts'
 import { createAuthority, issue } from '../../../../runtime/pki/index.ts'
+import { grpcApi } from '../agent/api.ts'
 import { grpcCaConfigMap } from '../contract.ts'
 
 let plane: ControlPlane
@@ -254,6 +258,40 @@ test('R6.7 a status that goes there and back faster than the hub hears of its ow
   assert.equal(await now(), 'False')
   await agent.publish(swing('True', '2000')) // it was on its way when the process ended
   assert.equal(await now(), 'False')
+})
+
+test('R6.7 a status whose answer was lost is not taken for said: what was there before it can be reported again', async (t) => {
+  await joined('w3')
+  await createWork('w3', 'swings')
+  let isMute = false
+  const wire = await stubTcp(t, (socket) => {
+    const onward = net.connect(Number(new URL(hub.server).port), '127.0.0.1')
+    socket.on('close', () => onward.destroy()).pipe(onward)
+    onward.on('error', () => {}).on('close', () => socket.destroy())
+    onward.on('data', (chunk) => isMute || socket.write(chunk))
+  })
+  const credential = { ca: hub.ca, ...hub.certificateFor(agentIdentity('w3')) }
+  const connection = { source: 'test', server: wire.server, credentials: async () => credential }
+  const agent = grpcApi({ connection, cluster: 'w3', clock: systemClock, random: Math.random, log: silentLogger })
+  t.after(() => agent.close())
+  const works = agent.of(ManifestWork, 'w3')
+  const say = (status: 'True' | 'False') => {
+    const merge = { status: { conditions: [condition('Available', status)], resourceStatus: { manifests: [] } } }
+    return works.patch('swings', { merge }, { subresource: 'status' })
+  }
+  const onHub = async () => (await admin.of(ManifestWork, 'w3').get('swings')).status?.conditions?.[0]?.status
+  await say('True')
+  assert.equal(await onHub(), 'True')
+  isMute = true
+  const lost = assert.rejects(say('False'))
+  await eventually(async () => assert.equal(await onHub(), 'False'), patient)
+  for (const socket of wire.sockets) socket.destroy()
+  await lost
+  isMute = false
+  // What an agent compares with before it says anything.
+  assert.equal((await eventually(() => works.get('swings'), patient)).status, undefined)
+  await say('True')
+  assert.equal(await onHub(), 'True')
 })
 
 test('R6.1 an add-on is reported in both versions, and its token comes to whoever asked for it and to nobody else', async () => {
