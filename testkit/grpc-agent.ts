@@ -1,5 +1,6 @@
 import { Namespace, Secret, ServiceAccount, ConfigMap, isAlreadyExists } from '../src/kube/index.ts'
-import { grpcCaConfigMap } from '../src/registration/drivers/grpc/contract.ts'
+import { grpcCaConfigMap, grpcSecret } from '../src/registration/drivers/grpc/contract.ts'
+import type { KeyPair } from '../src/runtime/pki/index.ts'
 import type { ControlPlane } from './control-plane.ts'
 import { eventually } from './eventually.ts'
 import { allowBootstrap, startHub, type LanyardProcess, type StartOptions } from './lanyard.ts'
@@ -30,6 +31,12 @@ export const endpointCa = async (hub: ControlPlane): Promise<string> => {
   const configMaps = hub.client().of(ConfigMap, hubNamespace)
   const { data } = await eventually(() => configMaps.get(grpcCaConfigMap.name), { timeoutMs: 60_000 })
   return data![grpcCaConfigMap.key]!
+}
+
+/** What signs the certificates of the endpoint's clients. */
+export const endpointAuthority = async (hub: ControlPlane): Promise<KeyPair> => {
+  const { data } = await hub.client().of(Secret, hubNamespace).get(grpcSecret)
+  return { cert: await endpointCa(hub), key: Buffer.from(data!['ca.key']!, 'base64').toString('utf8') }
 }
 
 /** A token of the account that may ask the hub to let clusters in. */

@@ -6,6 +6,7 @@ import { configKey } from '../registration/contract.ts'
 import { grpcAgentDriver } from '../registration/drivers/index.ts'
 import type { Cli } from './command.ts'
 import { CliError } from './errors.ts'
+import { caCommand } from './grpc-ca.ts'
 import { checkNameIsFree } from './hub-preflight.ts'
 import { isDistrust } from './hub-trust.ts'
 
@@ -63,8 +64,7 @@ export const meetEndpoint = async (
   }
 }
 
-const caNext =
-  'on the hub: kubectl -n open-cluster-management-hub get configmap lanyard-grpc-ca -o jsonpath={.data.ca-bundle\\.crt} > ca.crt'
+const caNext = `on the hub: ${caCommand('ca.crt')}`
 
 const explained = (cli: Cli, endpoint: string, file: string, cause: unknown): unknown => {
   const newToken = `get a new one on the hub: ${cli.program} get token`

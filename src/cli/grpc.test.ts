@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { endpointCa } from '../../testkit/grpc-agent.ts'
+import { endpointAuthority } from '../../testkit/grpc-agent.ts'
 import {
   eventually,
   mustRun,
@@ -15,11 +15,13 @@ import type { Runner } from '../../testkit/runner/index.ts'
 import { Pod } from '../../testkit/runner/kinds.ts'
 import { localAddress } from '../../testkit/runner/node.ts'
 import { stubRelay } from '../../testkit/stub-server.ts'
-import { Klusterlet, ManagedCluster, ManifestWork } from '../api/index.ts'
-import { ConfigMap, decoded, Namespace, parseYaml, Secret, type SecretData } from '../kube/index.ts'
+import { Klusterlet, ManagedCluster, ManifestWork, subject } from '../api/index.ts'
+import { ConfigMap, decoded, Namespace, parseYaml, Secret, ServiceAccount, type SecretData } from '../kube/index.ts'
 import { isTrue, systemClock } from '../runtime/index.ts'
+import { issue } from '../runtime/pki/index.ts'
 import type { Cli } from './command.ts'
-import { bootstrapWay } from './doctor/way-to-hub.ts'
+import { bootstrapWay, ownWay } from './doctor/way-to-hub.ts'
+import { joinAdvice, type JoinTicket } from './token.ts'
 
 let hub: ControlPlane
 let managed: ControlPlane
@@ -33,13 +35,23 @@ after(async () => {
   await Promise.all([hub?.stop(), managed?.stop()])
 })
 
+/** A token of an account of the hub. */
+const tokenOf = async (namespace: string, name: string): Promise<string> => {
+  const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { expirationSeconds: 3600 } }
+  const accounts = hub.client().of(ServiceAccount, namespace)
+  const { status } = await accounts.subresource<{ status: { token: string } }>(name, 'token', { method: 'POST', body })
+  return status.token
+}
+
 /** What doctor finds out about the way of an agent, good and bad. */
 const eachWayIsTold = async (good: SecretData, endpoint: string): Promise<void> => {
   const cli = { env: {}, program: 'doctor', signal: AbortSignal.timeout(60_000), clock: systemClock } as unknown as Cli
   const config = JSON.parse(JSON.stringify((await parseYaml(good['config.yaml']!)).value)) as Record<string, string>
   const changed = (change: object): SecretData => ({ 'config.yaml': JSON.stringify({ ...config, ...change }) })
+  const outsider = await tokenOf('default', 'default')
   const ways: [string, SecretData][] = [
     ['open', good],
+    ['forbidden', changed({ token: outsider })],
     ['unreachable', changed({ url: '127.0.0.1:1' })],
     ['distrusted', changed({ caData: Buffer.from(hub.ca).toString('base64') })],
     ['refused', changed({ token: 'nobody' })],
@@ -47,6 +59,27 @@ const eachWayIsTold = async (good: SecretData, endpoint: string): Promise<void> 
   ]
   for (const [kind, data] of ways)
     assert.equal((await bootstrapWay(cli, { data, source: 'it', name: 'c1' })).kind, kind, `${kind} at ${endpoint}`)
+
+  const authority = await endpointAuthority(hub)
+  const { token: _, ...address } = config
+  const own = (cluster: string, untilMs: number): SecretData => {
+    const from = { notBefore: new Date(Date.now() - 3_600_000), notAfter: new Date(Date.now() + untilMs) }
+    const organizations = [subject.clusterGroup(cluster), subject.managedClusters]
+    const who = { commonName: subject.agentUser(cluster, 'agent1'), organizations, usages: ['client' as const] }
+    const { cert, key } = issue(authority, { ...who, ...from })
+    const files = { clientCertFile: 'tls.crt', clientKeyFile: 'tls.key' }
+    const text = JSON.stringify({ ...address, ...files })
+    return { 'config.yaml': text, 'tls.crt': cert, 'tls.key': key, 'cluster-name': 'c1', 'agent-name': 'agent1' }
+  }
+  const ownWays: [string, SecretData][] = [
+    ['open', own('c1', 3_600_000)],
+    ['refused', own('c1', -60_000)],
+    ['forbidden', own('c2', 3_600_000)],
+  ]
+  for (const [kind, data] of ownWays) {
+    const way = await ownWay(cli, { data, source: 'it', name: 'c1' })
+    assert.equal(way.kind, kind, JSON.stringify(way))
+  }
 }
 
 const patience = { timeoutMs: 120_000 }
@@ -56,9 +89,11 @@ const onHub = (...args: string[]): Promise<string> => mustRun('clusteradm', args
 /** What the processes said, for a failure that the objects do not explain. */
 const told = (): string => runners.map((runner) => runner.log('open-cluster-management', '').slice(-20_000)).join('\n')
 
-test('R1.45 R1.51 R1.52 R1.54 R1.58 init, join, accept, work and unjoin over gRPC, through the program, the operators and their pods, with no more rights than the hub has', async (t) => {
+test('R1.45 R1.51 R1.52 R1.54 R1.58 R1.64 R6.6 init, join, accept, work and unjoin over gRPC, through the program, the operators and their pods, with no more rights than the hub has', async (t) => {
   t.after(() => t.passed || t.diagnostic(told()))
-  await onHub('init', '--wait', '--registration-auth=grpc', '--grpc-server=127.0.0.1:8090')
+  const advice = await onHub('init', '--wait', '--registration-auth=grpc', '--grpc-server=127.0.0.1:8090')
+  const wayIn = '--registration-auth=grpc --grpc-server 127.0.0.1:8090 --grpc-ca-file grpc-ca.crt'
+  assert.match(advice, new RegExp(`join --hub-token \\S+ ${wayIn} --wait --cluster-name <cluster_name>`))
   const pod = await eventually(async () => {
     const { items } = await hub.client().of(Pod, hubNamespace).list({ labelSelector: 'app=clustermanager-hub' })
     return items.find(({ status }) => status?.podIP) ?? false
@@ -67,8 +102,12 @@ test('R1.45 R1.51 R1.52 R1.54 R1.58 init, join, accept, work and unjoin over gRP
   const wire = await stubRelay(t, `https://${localAddress(pod.status!.podIP!)}:8090`)
   const endpoint = `127.0.0.1:${wire.port}`
   const file = join(hub.folder, 'grpc-ca.crt')
-  writeFileSync(file, await endpointCa(hub))
+  // As init says: what it prints is run, with the words that a shell would make of it.
+  const caCommand = /kubectl (.*) > grpc-ca\.crt/.exec(advice)![1]!.replaceAll("'", '').split(' ')
+  writeFileSync(file, await hub.kubectl(caCommand))
   const ticket = JSON.parse(await onHub('get', 'token', '-o', 'json')) as Record<string, string>
+  const joinCommand = ticket['join-command']!
+  assert.equal(joinCommand, `clusteradm join --hub-token ${ticket['hub-token']} ${wayIn} --cluster-name <cluster_name>`)
 
   const asked = (...more: string[]): ReturnType<typeof runProgram> =>
     runProgram('clusteradm', ['join', '--registration-auth=grpc', '--cluster-name', 'c1', ...more], {
@@ -88,20 +127,26 @@ test('R1.45 R1.51 R1.52 R1.54 R1.58 init, join, accept, work and unjoin over gRP
   }
   assert.equal(await managed.client().of(Namespace).find('open-cluster-management-agent'), undefined)
 
-  const { code, stderr } = await asked('--grpc-server', endpoint, '--grpc-ca-file', file, '--wait')
+  // The command that was printed, from where the test can reach the endpoint.
+  const here: Record<string, string> = { '127.0.0.1:8090': endpoint, 'grpc-ca.crt': file, '<cluster_name>': 'c1' }
+  const printed = joinCommand
+    .split(' ')
+    .slice(1)
+    .map((word) => here[word] ?? word)
+  const { code, stderr } = await runProgram('clusteradm', [...printed, '--wait'], { plane: managed })
   assert.equal(code, 0, stderr)
   const secret = await managed.client().of(Secret, 'open-cluster-management-agent').get('bootstrap-hub-kubeconfig')
   assert.deepEqual(Object.keys(secret.data!), ['config.yaml'])
   const klusterlet = await managed.client().of(Klusterlet).get('klusterlet')
   assert.equal(klusterlet.spec?.registrationConfiguration?.registrationDriver?.authType, 'grpc')
 
-  await eachWayIsTold(decoded(secret)!, endpoint)
   await onHub('accept', '--clusters', 'c1', '--wait')
   await eventually(async () => {
     const cluster = await hub.client().of(ManagedCluster).get('c1')
     for (const type of ['ManagedClusterJoined', 'ManagedClusterConditionAvailable'])
       assert.ok(isTrue(cluster, type), JSON.stringify(cluster.status))
   }, patience)
+  await eachWayIsTold(decoded(secret)!, endpoint)
   const manifest = {
     apiVersion: 'v1',
     kind: 'ConfigMap',
@@ -123,4 +168,22 @@ test('R1.45 R1.51 R1.52 R1.54 R1.58 init, join, accept, work and unjoin over gRP
   assert.ok(entries.length > 0)
   const no = entries.filter((one) => one.code === 403).map(({ verb, uri }) => `${verb} ${uri}`)
   assert.deepEqual(no, [])
+})
+
+test('R6.6 a hub with several strategies tells both ways to join, and what has to be filled in', () => {
+  const ticket: JoinTicket = { 'hub-token': 'secret', 'hub-apiserver': 'https://hub:6443', 'ca-hash': 'sha256:1' }
+  const told = (more: Partial<JoinTicket>): string[] =>
+    joinAdvice({ program: 'clusteradm' } as Cli, { ...ticket, ...more })
+      .split('\n')
+      .map((line) => line.trim())
+  const byApi =
+    'clusteradm join --hub-token secret --hub-apiserver https://hub:6443 --ca-hash sha256:1 --cluster-name <cluster_name>'
+  const byGrpc = (at: string): string =>
+    `clusteradm join --hub-token secret --registration-auth=grpc --grpc-server ${at} --grpc-ca-file grpc-ca.crt --cluster-name <cluster_name>`
+  const both = told({ 'grpc-server': 'hub:8090' })
+  assert.ok(both.includes(byApi) && both.includes(byGrpc('hub:8090')), both.join('\n'))
+  const alone = told({ 'grpc-server': '<grpc_server>', 'registration-auth': 'grpc' })
+  assert.ok(alone.includes(byGrpc('<grpc_server>')) && !alone.join().includes('hub:6443'), alone.join('\n'))
+  assert.ok(alone.some((line) => line.startsWith('Replace <grpc_server>')))
+  assert.ok(!told({}).join().includes('grpc'))
 })

@@ -15,6 +15,7 @@ import { pinsOf } from './ca.ts'
 import type { Cluster } from './cluster.ts'
 import type { Cli } from './command.ts'
 import { CliError } from './errors.ts'
+import { caCommand } from './grpc-ca.ts'
 
 /** What a managed cluster needs to ask for admission. */
 export interface JoinTicket {
@@ -24,6 +25,10 @@ export interface JoinTicket {
   'ca-hash'?: string
   /** Where the hub knows clusters by AWS IAM alone. */
   'eks-hub-cluster-arn'?: string
+  /** Where the hub has clusters over gRPC: the address of its endpoint. */
+  'grpc-server'?: string
+  /** The strategy that the join command is for; csr unless told. */
+  'registration-auth'?: 'aws-irsa' | 'grpc'
   expires?: string
 }
 
@@ -35,7 +40,7 @@ interface TokenRequestStatus {
 export const ticketFor = async (cli: Cli, cluster: Cluster, options: TokenOptions): Promise<JoinTicket> => {
   const { ca } = await cluster.connection.credentials({ signal: cli.signal })
   const hash = hashOf({ ca })
-  const arn = await onlyByArn(cluster.client, cli)
+  const ways = await waysIn(cluster.client, cli)
   const token = options.bootstrapToken
     ? await bootstrapToken(cluster.client, cli, options.seconds)
     : await accountToken(cluster.client, cli, options.seconds)
@@ -43,13 +48,15 @@ export const ticketFor = async (cli: Cli, cluster: Cluster, options: TokenOption
     'hub-token': token.token,
     'hub-apiserver': cluster.connection.server,
     ...(hash && { 'ca-hash': hash }),
-    ...(arn && { 'eks-hub-cluster-arn': arn }),
+    ...ways,
     expires: token.expires,
   }
 }
 
-/** The ARN of a hub with aws-irsa and nothing else: a join without it would wait for a certificate for ever. */
-const onlyByArn = async (client: Client, cli: Cli): Promise<string | undefined> => {
+type Ways = Pick<JoinTicket, 'eks-hub-cluster-arn' | 'grpc-server' | 'registration-auth'>
+
+/** How clusters join this hub. Where there is one strategy alone, a join with another would wait for ever. */
+const waysIn = async (client: Client, cli: Cli): Promise<Ways> => {
   const managers = await client
     .of(ClusterManager)
     .list({ signal: cli.signal })
@@ -58,8 +65,20 @@ const onlyByArn = async (client: Client, cli: Cli): Promise<string | undefined> 
       if (isNotFound(error) || isForbidden(error)) return [] // a hub that no operator runs, or a person who may only make tokens
       throw error
     })
-  const drivers = managers[0]?.spec?.registrationConfiguration?.registrationDrivers ?? []
-  return drivers.length === 1 ? drivers[0]?.awsirsa?.hubClusterArn : undefined
+  const spec = managers[0]?.spec
+  const drivers = spec?.registrationConfiguration?.registrationDrivers ?? []
+  const only = drivers.length === 1 ? drivers[0] : undefined
+  const arn = only?.awsirsa?.hubClusterArn
+  if (arn) return { 'eks-hub-cluster-arn': arn, 'registration-auth': 'aws-irsa' }
+  if (!drivers.some(({ authType }) => authType === 'grpc')) return {}
+  return { 'grpc-server': endpointIn(spec), ...(only && { 'registration-auth': 'grpc' }) }
+}
+
+/** As `init --grpc-server` has said it; a load balancer whose name the cloud chooses has to be looked up by a person. */
+const endpointIn = (spec: ClusterManager['spec']): string => {
+  const ways = spec?.serverConfiguration?.endpointsExposure ?? []
+  const { type = 'hostname', ...at } = ways.find(({ protocol = 'grpc' }) => protocol === 'grpc')?.grpc ?? {}
+  return at[type]?.host || '<grpc_server>'
 }
 
 export interface TokenOptions {
@@ -130,34 +149,71 @@ const bootstrapToken = async (client: Client, cli: Cli, seconds: number) => {
   return { token: `${id}.${secret}`, expires }
 }
 
+/** Where the join command looks for the CA of a gRPC endpoint. */
+const caFile = 'grpc-ca.crt'
+
+interface CommandOptions {
+  clusterName?: string
+  /** Whether the token is part of it. */
+  token?: boolean
+  wait?: boolean
+  auth?: JoinTicket['registration-auth']
+}
+
 /** The command that a person runs at the managed cluster. */
-export const joinCommand = (
-  program: string,
-  ticket: JoinTicket,
-  { clusterName = '<cluster_name>', token = true, wait = false } = {},
-): string =>
-  [
+export const joinCommand = (program: string, ticket: JoinTicket, options: CommandOptions = {}): string => {
+  const { clusterName = '<cluster_name>', token = true, wait = false, auth = ticket['registration-auth'] } = options
+  return [
     `${program} join`,
     ...(token ? [`--hub-token ${ticket['hub-token']}`] : []),
-    `--hub-apiserver ${ticket['hub-apiserver']}`,
-    ...(ticket['ca-hash'] ? [`--ca-hash ${ticket['ca-hash']}`] : []),
-    ...(ticket['eks-hub-cluster-arn']
-      ? ['--registration-auth=aws-irsa', `--eks-hub-cluster-arn ${ticket['eks-hub-cluster-arn']}`]
-      : []),
+    ...wayOf(ticket, auth),
     ...(wait ? ['--wait'] : []),
     `--cluster-name ${clusterName}`,
   ].join(' ')
+}
+
+/** Over gRPC the API server is not named: where the cluster runs it may be out of reach, and join would ask it. */
+const wayOf = (ticket: JoinTicket, auth: JoinTicket['registration-auth']): string[] =>
+  auth === 'grpc'
+    ? ['--registration-auth=grpc', `--grpc-server ${ticket['grpc-server']}`, `--grpc-ca-file ${caFile}`]
+    : [
+        `--hub-apiserver ${ticket['hub-apiserver']}`,
+        ...(ticket['ca-hash'] ? [`--ca-hash ${ticket['ca-hash']}`] : []),
+        ...(auth === 'aws-irsa'
+          ? ['--registration-auth=aws-irsa', `--eks-hub-cluster-arn ${ticket['eks-hub-cluster-arn']}`]
+          : []),
+      ]
 
 /** What to do with it, for a person. */
-export const joinAdvice = (cli: Cli, ticket: JoinTicket, { wait = false } = {}): string =>
-  [
+export const joinAdvice = (cli: Cli, ticket: JoinTicket, { wait = false } = {}): string => {
+  const { 'grpc-server': endpoint, 'registration-auth': auth } = ticket
+  const isChoice = endpoint !== undefined && auth !== 'grpc'
+  return [
     'Log on to the cluster that is to be managed and run:',
     '',
     `    ${joinCommand(cli.program, ticket, { wait })}`,
     '',
+    ...(isChoice
+      ? [
+          'Or, where the API server of this hub cannot be reached, through its gRPC endpoint:',
+          '',
+          `    ${joinCommand(cli.program, ticket, { wait, auth: 'grpc' })}`,
+          '',
+        ]
+      : []),
+    ...(endpoint === undefined
+      ? []
+      : [
+          `${caFile} is the CA of the endpoint. Write it on this hub, and take it along:`,
+          '',
+          `    ${caCommand(caFile)}`,
+          '',
+        ]),
     'Replace <cluster_name> by the name that the cluster is to have on this hub.',
+    ...(endpoint === '<grpc_server>' ? ['Replace <grpc_server> by the host:port under which clusters reach it.'] : []),
     'To keep the token off the command line, put it in $LANYARD_HUB_TOKEN or in a file that --hub-token-file names:',
     '',
     `    ${joinCommand(cli.program, ticket, { wait, token: false })}`,
     ...(ticket.expires ? ['', `The token can be used until ${ticket.expires}.`] : []),
   ].join('\n')
+}

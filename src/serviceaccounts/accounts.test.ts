@@ -280,6 +280,9 @@ test('R5.21 deleting the object removes account, Secret and token: also when the
   await scene.accounts(c).delete('away')
   await scene.accounts(c).delete('again')
   await scene.create(c, 'again')
+  // What was known of them is gone with the objects; that they belong to the agent is left.
+  for (const name of ['away', 'again'])
+    await locals().patch(name, { merge: { metadata: { labels: null, annotations: null } } })
   scene.startHub()
   scene.startAgent(c)
   await scene.gone(c, 'away')

@@ -250,10 +250,11 @@ const createRole = async (account: (id: string) => AwsAccount, role: RequiredRol
 /** A token of a service account for AWS, in a file as EKS mounts it; answers its path. */
 const webIdentity = async (plane: ControlPlane, namespace: string, name: string): Promise<string> => {
   const client = plane.client()
-  if (!(await client.of(Namespace).find(namespace)))
-    await client.of(Namespace).create({ metadata: { name: namespace } })
+  // Applied, not created: agents that start at the same time share namespace and account.
+  const by = { fieldManager: 'testkit' }
+  await client.of(Namespace).apply({ metadata: { name: namespace } }, by)
   const accounts = client.of(ServiceAccount, namespace)
-  if (!(await accounts.find(name))) await accounts.create({ metadata: { name, namespace } })
+  await accounts.apply({ metadata: { name, namespace } }, by)
   const spec = { audiences: ['sts.amazonaws.com'], expirationSeconds: 86_400 }
   const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec }
   const { status } = await accounts.subresource<{ status: { token: string } }>(name, 'token', { method: 'POST', body })

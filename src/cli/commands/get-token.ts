@@ -27,7 +27,7 @@ export default defineCommand({
     withHub(cli, async (cluster) => {
       const { ttl, output, 'use-bootstrap-token': bootstrapToken } = cli.flags
       const ticket = await ticketFor(cli, cluster, { seconds: ttl, bootstrapToken })
-      const warning = loopbackWarning(ticket['hub-apiserver'])
+      const warning = ticket['registration-auth'] === 'grpc' ? undefined : loopbackWarning(ticket['hub-apiserver'])
       if (warning) cli.progress.warn(warning)
       const data = { ...ticket, 'join-command': joinCommand(cli.program, ticket) }
       await cli.out.data(output, data, () => `token=${ticket['hub-token']}\n${joinAdvice(cli, ticket)}`)

@@ -133,7 +133,7 @@ const untilHubRuns = async (cli: Init, { client }: Cluster): Promise<void> => {
 
 const printTicket = async (cli: Init, cluster: Cluster): Promise<void> => {
   const ticket = await ticketFor(cli, cluster, { seconds: 3600, bootstrapToken: cli.flags['use-bootstrap-token'] })
-  const warning = loopbackWarning(ticket['hub-apiserver'])
+  const warning = ticket['registration-auth'] === 'grpc' ? undefined : loopbackWarning(ticket['hub-apiserver'])
   if (warning) cli.progress.warn(warning)
   const { wait, output, 'output-join-command-file': file } = cli.flags
   if (file) {

@@ -14,9 +14,11 @@ interface Claim {
   readonly own: ReadonlySet<string>
 }
 
-/** Whether it was made by an agent of this add-on, for whichever object: one of the marks is enough, the other may be lost. */
+/** Whether it was made by an agent of this add-on, for whichever object: one of the marks is enough, the others may be lost. */
 const isMarked = ({ metadata }: ServiceAccount): boolean =>
-  contains(metadata.labels, managedLabels) || metadata.annotations?.[mark.ownerUid] !== undefined
+  contains(metadata.labels, managedLabels) ||
+  metadata.annotations?.[mark.ownerUid] !== undefined ||
+  (metadata.ownerReferences ?? []).some(({ kind, name }) => kind === ServiceAccount.kind && name === agentAccount)
 
 /** Whether we made it for this very object: by its mark, or by the UID that we reported when its marks were taken off. */
 const isOurs = ({ wanted, present }: Claim): boolean =>
