@@ -313,7 +313,7 @@ test('R5.33 in a steady state nothing is asked of the hub or of the cluster, and
   await Promise.all([...names, 'marker'].map(drop))
 })
 
-test('R5.19 R5.33 a cluster that replaces its signing key refuses every token at once: new ones are reported, also when the agent was away and without rotation; while the key stays, none is asked for', async () => {
+test('R5.19 R5.33 R5.35 a cluster that replaces its signing key refuses every token at once: new ones are reported, also when the agent was away and without rotation; while the key stays, none is asked for', async () => {
   const name = 'signed'
   const minute = 60_000
   await scene.create(c, name, { rotation: { enabled: false } })
