@@ -260,6 +260,27 @@ test('R6.7 a status that goes there and back faster than the hub hears of its ow
   assert.equal(await now(), 'False')
 })
 
+test('R6.4 who knows the UID of a work of another cluster can neither report it nor keep its agent from doing so', async () => {
+  const [owner, other] = [await joined('w5'), await joined('w6')]
+  const { uid, name } = (await createWork('w5', 'mine')).metadata
+  const words = (cluster: string, status: 'True' | 'False', sequenceId: string) =>
+    said(cluster, {
+      dataType: dataType.manifestBundles,
+      ...report,
+      resourceId: uid!,
+      resourceVersion: 1,
+      sequenceId,
+      metadata: { uid, name, namespace: cluster },
+      data: { conditions: [condition('Available', status)], resourceStatus: [] },
+    })
+  const now = async () => (await admin.of(ManifestWork, 'w5').get('mine')).status?.conditions?.[0]?.status
+  await owner.publish(words('w5', 'True', '1'))
+  await other.publish(words('w6', 'False', '9'.repeat(20)))
+  assert.equal(await now(), 'True')
+  await owner.publish(words('w5', 'False', '2'))
+  assert.equal(await now(), 'False')
+})
+
 test('R6.7 a status whose answer was lost is not taken for said: what was there before it can be reported again', async (t) => {
   await joined('w3')
   await createWork('w3', 'swings')

@@ -28,7 +28,8 @@ export const reportWork: Write = async (desk, publication) => {
   if (meta.namespace !== undefined) mustBe('metadata.namespace', meta.namespace, cluster)
   const wish = { cluster, group: group.work, resource: 'manifestworks', namespace: cluster }
   await desk.access.demand(who, { ...wish, verb: 'update', subresource: 'status' })
-  await desk.turns.run(event.resourceId, { number: event.sequenceId, session }, (left) =>
+  // With the cluster, which was just authorized: numbers that others make up for this UID are no business of its own agent.
+  await desk.turns.run(`${cluster}/${event.resourceId}`, { number: event.sequenceId, session }, (left) =>
     act(desk, publication, { meta, status, generation, left }),
   )
 }
