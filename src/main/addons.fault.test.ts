@@ -15,6 +15,7 @@ import {
   type ControlPlane,
   type LanyardProcess,
 } from '../../testkit/index.ts'
+import { Kills } from '../../testkit/kills.ts'
 import { label, ManagedClusterAddOn } from '../api/index.ts'
 import {
   CertificateSigningRequest,
@@ -88,14 +89,6 @@ const infrastructure = async (): Promise<string[]> => {
   return lists.flat().toSorted()
 }
 
-/** Waits until a process has written something since it was started: a hub leads then, and an agent has work. */
-const isAtWork = async (one: LanyardProcess): Promise<void> => {
-  await one.process.ready()
-  await eventually(async () => {
-    assert.match(await one.metrics(), /rest_client_requests_total\{[^}]*method="(?:POST|PUT|PATCH|DELETE)"/)
-  }, patience)
-}
-
 test('R2.30 R2.36 R2.41 R2.42 hub and agent as real processes, killed at random moments of registration, loss of secret and account, driver switch and deletion: it converges, and nothing is orphaned', async (t) => {
   const random = seededRandom(t)
   const hub = await startHub(hubPlane, { args: ['--lease-seconds=4'] })
@@ -117,23 +110,8 @@ test('R2.30 R2.36 R2.41 R2.42 hub and agent as real processes, killed at random 
   void following(hubPlane.client().of(CertificateSigningRequest), over.signal, async (csr) => {
     if (csr.metadata.labels?.[label.addOnName] && !csr.status?.conditions?.length) await approve(hubPlane.client(), csr)
   })
-  const kills: Record<string, number> = {}
-  const kill = async (during: string, { process }: LanyardProcess): Promise<void> => {
-    const key = `${process.name.replace(/-.*/, '')} during ${during}`
-    kills[key] = (kills[key] ?? 0) + 1
-    await process.kill()
-  }
-  /** Does it twice: a while after it began the agent is killed, then the hub. Both were at work, and are again before it goes on. */
-  const harmed = async (during: string, act: () => Promise<unknown>): Promise<void> => {
-    for (const victim of [agent, hub]) {
-      await Promise.all([isAtWork(agent), isAtWork(hub)])
-      const acting = act()
-      await pause(random.below(1500))
-      await kill(during, victim)
-      victim.process.spawn()
-      await acting
-    }
-  }
+  const kills = new Kills(random)
+  const harmed = (during: string, act: () => Promise<unknown>): Promise<void> => kills.amid(during, [agent, hub], act)
   const all = (act: (name: string) => Promise<void>): Promise<void[]> => Promise.all(names.map(act))
   const remove = (name: string): Promise<void> =>
     gone(() => hubPlane.client().of(ManagedClusterAddOn, cluster).delete(name))
@@ -151,7 +129,7 @@ test('R2.30 R2.36 R2.41 R2.42 hub and agent as real processes, killed at random 
     })
     await allWork()
 
-    await kill('switch', agent)
+    await kills.kill('switch', agent)
     driver = driver === 'token' ? 'csr' : 'token'
     agent = await start(driver)
     await harmed('switch', () => pause(0))
@@ -169,6 +147,5 @@ test('R2.30 R2.36 R2.41 R2.42 hub and agent as real processes, killed at random 
     )
     assert.deepEqual((await hubPlane.client().of(ManagedClusterAddOn, cluster).list()).items, [])
   }, patience)
-  const total = Object.values(kills).reduce((sum, one) => sum + one, 0)
-  t.diagnostic(`${total} kills: ${JSON.stringify(kills)}`)
+  t.diagnostic(kills.summary())
 })

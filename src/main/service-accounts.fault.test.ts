@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { setTimeout as pause } from 'node:timers/promises'
 import {
   accept,
   eventually,
@@ -11,8 +10,8 @@ import {
   startControlPlane,
   startHub,
   type ControlPlane,
-  type LanyardProcess,
 } from '../../testkit/index.ts'
+import { isAtWork, Kills } from '../../testkit/kills.ts'
 import { ManagedClusterAddOn, ManagedServiceAccount } from '../api/index.ts'
 import { decoded, isNotFound, Secret, ServiceAccount, type KubeObject } from '../kube/index.ts'
 import { findCondition, isTrue } from '../runtime/index.ts'
@@ -95,14 +94,6 @@ const exactly = (names: readonly string[]): Promise<void> =>
     assert.deepEqual(named(await locals().list()), [...expected, agentAccount].toSorted(), 'accounts')
   }, patience)
 
-/** Waits until a process has written something since it was started: a hub leads then, and an agent has work. */
-const isAtWork = async (one: LanyardProcess): Promise<void> => {
-  await one.process.ready()
-  await eventually(async () => {
-    assert.match(await one.metrics(), /rest_client_requests_total\{[^}]*method="(?:POST|PUT|PATCH|DELETE)"/)
-  }, patience)
-}
-
 test('R5.15 R5.16 R5.19 R5.20 R5.21 R5.22 hub and agent as real processes, killed at random moments while accounts are asked for, changed, harmed, renewed and deleted, also while the agent is away: in the end there is exactly what is asked for, and its tokens work', async (t) => {
   const random = seededRandom(t)
   const hub = await startHub(hubPlane, { args: ['--lease-seconds=4', '--service-accounts-install-on=*'] })
@@ -113,23 +104,8 @@ test('R5.15 R5.16 R5.19 R5.20 R5.21 R5.22 hub and agent as real processes, kille
     assert.ok(isTrue(await hubPlane.client().of(ManagedClusterAddOn, cluster).get(addOnName), 'RunsInAgent'))
   }, patience)
 
-  const kills: Record<string, number> = {}
-  const kill = async (during: string, { process }: LanyardProcess): Promise<void> => {
-    const key = `${process.name.replace(/-.*/, '')} during ${during}`
-    kills[key] = (kills[key] ?? 0) + 1
-    await process.kill()
-  }
-  /** A while after it began somebody is killed, once for each. All were at work, and are again before it goes on. */
-  const harmed = async (during: string, act: () => Promise<unknown>): Promise<void> => {
-    for (const victim of [agent, hub]) {
-      await Promise.all([isAtWork(agent), isAtWork(hub)])
-      const acting = act()
-      await pause(random.below(1500))
-      await kill(during, victim)
-      victim.process.spawn()
-      await acting
-    }
-  }
+  const kills = new Kills(random)
+  const harmed = (during: string, act: () => Promise<unknown>): Promise<void> => kills.amid(during, [agent, hub], act)
 
   /** What is asked for: the audience by name. */
   const wanted = new Map<string, string>()
@@ -189,7 +165,7 @@ test('R5.15 R5.16 R5.19 R5.20 R5.21 R5.22 hub and agent as real processes, kille
 
     // Away for so long that a token has nearly ended; meanwhile one was deleted, and one made anew.
     await isAtWork(agent)
-    await kill('absence', agent)
+    await kills.kill('absence', agent)
     const aged = random.pick([...wanted.keys()])
     const status = {
       expirationTimestamp: new Date(Date.now() + 60_000).toISOString(),
@@ -206,13 +182,12 @@ test('R5.15 R5.16 R5.19 R5.20 R5.21 R5.22 hub and agent as real processes, kille
   await harmed('deletion', async () => {
     for (const name of [...wanted.keys()].slice(1)) await drop(name)
   })
-  await kill('absence', agent)
+  await kills.kill('absence', agent)
   for (const name of wanted.keys()) await drop(name)
   agent.process.spawn()
   await exactly([])
   // An API server remembers for ten seconds whom it has let in.
   for (const { token, audience } of ended)
     await eventually(async () => assert.equal(await whoIs(token, audience), undefined), patience)
-  const total = Object.values(kills).reduce((sum, one) => sum + one, 0)
-  t.diagnostic(`${total} kills: ${JSON.stringify(kills)}; ${serial} accounts, ${ended.length} tokens ended`)
+  t.diagnostic(`${kills.summary()}; ${serial} accounts, ${ended.length} tokens ended`)
 })

@@ -29,6 +29,8 @@ export interface Wire<T extends KubeObject> {
   readonly dataType: DataType
   /** `known` is what was known of the object before. */
   read(event: ReadEvent, known: T | undefined): Seen<T>
+  /** What events and resyncs call it. A hub of the field takes what it does not know by this name for gone. */
+  idOf(object: T): string
   /** What a resync says we have of it: the hub sends what is newer. */
   heldVersion(object: T): number
 }
@@ -207,7 +209,7 @@ export class Feed<T extends KubeObject> {
     done.promise.catch(() => {})
     this.#resyncs.set(id, done)
     const resourceVersions = [...this.#objects.values()].map((object) => ({
-      resourceID: object.metadata.uid!,
+      resourceID: this.#wire.idOf(object),
       resourceVersion: this.#wire.heldVersion(object),
     }))
     const { dataType } = this.#wire

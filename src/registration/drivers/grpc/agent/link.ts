@@ -116,6 +116,13 @@ const statusOf: Readonly<Record<number, number>> = {
   [code.deadlineExceeded]: 504,
 }
 
+/** Hubs of the field say of kinds that they do not serve that they are forbidden. */
+const isUnserved = ({ code: is, message }: GrpcError): boolean =>
+  is === code.permissionDenied && message.includes('access denied: unsupported event type')
+
 /** What the endpoint itself refuses, in the words of the API: whoever calls asks `isForbidden` and need not know of the wire. */
-const asKube = (error: unknown, request: FailedRequest): unknown =>
-  error instanceof GrpcError ? new ApiError(request, statusOf[error.code] ?? 503, { message: error.message }) : error
+const asKube = (error: unknown, request: FailedRequest): unknown => {
+  if (!(error instanceof GrpcError)) return error
+  const status = isUnserved(error) ? 404 : (statusOf[error.code] ?? 503)
+  return new ApiError(request, status, { message: error.message })
+}

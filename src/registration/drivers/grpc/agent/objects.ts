@@ -1,6 +1,7 @@
 import {
   apiVersionOf,
   isConflict,
+  isNotFound,
   keyOf,
   type CallOptions,
   type KubeObject,
@@ -38,7 +39,12 @@ const attempts = 4
 export const readsOf = <T extends KubeObject>({ link, feed, wire, resource, namespace }: Place<T>) => {
   const keyFor = (name: string): string => (resource.namespaced && namespace ? `${namespace}/${name}` : name)
   const find = async (name: string, call: CallOptions = {}): Promise<T | undefined> => {
-    await feed.refresh(call)
+    try {
+      await feed.refresh(call)
+    } catch (error) {
+      if (isNotFound(error)) return undefined // the hub does not serve this kind
+      throw error
+    }
     return feed.get(keyFor(name))
   }
   const list = async (options: ListOptions = {}): Promise<ObjectList<T>> => {

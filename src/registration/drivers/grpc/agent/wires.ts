@@ -7,6 +7,7 @@ import type { Seen, Wire } from './feed.ts'
 /** Kinds that travel as they are. */
 const plain = <T extends KubeObject>(type: DataType): Wire<T> => ({
   dataType: type,
+  idOf: ({ metadata }) => metadata.name!,
   heldVersion: ({ metadata }) => Math.floor(Number(metadata.resourceVersion ?? 0)),
   read: (event, known): Seen<T> => {
     const data = event.data() as T | undefined
@@ -35,10 +36,12 @@ interface Bundle {
 /** Works: what is wanted comes as a bundle, and never how it went, since we have said so ourselves. */
 const works: Wire<ManifestWork> = {
   dataType: dataType.manifestBundles,
+  idOf: ({ metadata }) => metadata.uid!,
   heldVersion: ({ metadata }) => metadata.generation ?? 0,
   read: (event, known): Seen<ManifestWork> => {
-    if (event.action === 'delete_request') return { gone: event.resourceId }
     const metadata = event.metadata() as ManifestWork['metadata'] | undefined
+    // In a resync, hubs of the field say this also of what is only being deleted, and waits for us.
+    if (event.action === 'delete_request' && !(metadata && isListed(metadata))) return { gone: event.resourceId }
     const base = metadata ?? known?.metadata
     if (!base) return undefined
     const bundle = event.data() as Bundle | undefined
@@ -46,12 +49,23 @@ const works: Wire<ManifestWork> = {
     const uid = base.uid ?? event.resourceId
     const deletionTimestamp = event.deletedAt === undefined ? undefined : timestamp(event.deletedAt)
     const generation = generationOf(event) ?? base.generation
-    const own = { ...base, uid, generation, ...(deletionTimestamp ? { deletionTimestamp } : {}) }
+    const resourceVersion = versionOf({ ...base, uid, generation }, known?.metadata)
+    const own = { ...base, uid, generation, resourceVersion, ...(deletionTimestamp ? { deletionTimestamp } : {}) }
     const status = known?.metadata.uid === uid ? known?.status : undefined
     const object = { metadata: own, spec, ...(status ? { status } : {}) } as ManifestWork
     return isGone(object) ? { gone: uid } : { object }
   },
 }
+
+/** Hubs of the field put the generation where the version is into what they list for a resync. */
+const isListed = ({ resourceVersion, generation }: ManifestWork['metadata']): boolean =>
+  generation !== undefined && resourceVersion === String(generation)
+
+/** Its version; what has a generation that is new to us is newer than what we know, even where it was listed without one. */
+const versionOf = (now: ManifestWork['metadata'], known: ManifestWork['metadata'] | undefined): string | undefined =>
+  isListed(now) && known?.uid === now.uid && now.generation! > (known?.generation ?? 0)
+    ? String(Math.max(Math.floor(Number(known?.resourceVersion ?? 0)) + 1, now.generation!))
+    : now.resourceVersion
 
 const generationOf = ({ resourceVersion }: ReadEvent): number | undefined =>
   typeof resourceVersion === 'number' ? resourceVersion : undefined
@@ -68,6 +82,8 @@ const wires = new Map<string, Wire<KubeObject>>([
   [idOf(ManagedCluster), plain(dataType.managedClusters)],
   [idOf(CertificateSigningRequest), plain(dataType.certificateSigningRequests)],
   [idOf(ManagedClusterAddOn), plain(dataType.addOns)],
+  // Only to say there that the hub is too old for us.
+  [idOf(ManagedClusterAddOn.versions.v1alpha1), plain(dataType.addOnsAlpha)],
   [idOf(Lease), plain(dataType.leases)],
   [idOf(ManifestWork), works],
 ])

@@ -18,7 +18,15 @@ import {
 } from '../../../../../testkit/grpc-hub.ts'
 import { hostile, ofC1, user } from '../../../../../testkit/hostile-requests.ts'
 import { eventually, startControlPlane, type ControlPlane } from '../../../../../testkit/index.ts'
-import { annotation, label, ManagedCluster, ManagedClusterAddOn, ManifestWork, signer } from '../../../../api/index.ts'
+import {
+  annotation,
+  label,
+  ManagedCluster,
+  ManagedClusterAddOn,
+  ManagedClusterSet,
+  ManifestWork,
+  signer,
+} from '../../../../api/index.ts'
 import {
   code,
   dataType,
@@ -40,7 +48,7 @@ import {
   type KubeObject,
 } from '../../../../kube/index.ts'
 import { createRequest } from '../../../../runtime/pki/index.ts'
-import { inParallel } from '../../../../runtime/index.ts'
+import { findCondition, inParallel } from '../../../../runtime/index.ts'
 
 let plane: ControlPlane
 let admin: Client
@@ -56,6 +64,11 @@ before(async () => {
     4,
     ['h1', 'h2', 'h3'].map((name) => () => join(name)),
   )
+  // The hub tells of it in its own time; after that it has nothing more to write by itself.
+  await eventually(async () => {
+    const told = findCondition(await admin.of(ManagedClusterSet).get('global'), 'ClusterSetEmpty')
+    assert.match(told?.message ?? '', /^3 /)
+  }, patient)
 })
 after(async () => {
   await hub.stop()
