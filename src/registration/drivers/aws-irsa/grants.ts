@@ -84,6 +84,8 @@ export const newGrants = (options: GrantOptions): Grants => {
   const gates = { iam: new Gate({ clock, random, width }), eks: new Gate({ clock, random, width }) }
   /** What EKS said last; undefined while nobody has asked, or where we may not know. */
   let mode: Access | undefined
+  /** Where EKS does not say, asking again for each cluster would not help: the next look does. */
+  let isAsked = false
   let asking: Promise<Access | undefined> | undefined
 
   const callers = async (signal: AbortSignal): Promise<{ iam: Iam; eks: AccessEntries }> => {
@@ -118,13 +120,16 @@ export const newGrants = (options: GrantOptions): Grants => {
 
   /** Undefined where EKS does not say it, and nothing else does. */
   const accessFor = async (record: GrantRecord | undefined, eks: AccessEntries): Promise<Access | undefined> =>
-    record ? accessOf(record) : (options.access ?? mode ?? (await askMode(eks)))
+    record ? accessOf(record) : (options.access ?? mode ?? (isAsked ? undefined : await askMode(eks)))
 
   /** One call for all who want to know at the same time. That we may not ask today is no reason to move anybody. */
   const askMode = (eks: AccessEntries): Promise<Access | undefined> => {
     asking ??= eks
       .mode()
-      .then((found) => (mode = found ?? mode))
+      .then((found) => {
+        isAsked = true
+        return (mode = found ?? mode)
+      })
       .finally(() => (asking = undefined))
     return asking
   }
