@@ -38,6 +38,8 @@ test('R0.1 two control planes run side by side and know nothing of each other', 
     other.kubectl(['get', 'ns'], { kubeconfig: plane.kubeconfigFor({ user: 'x', server: other.server }) }),
   )
   assert.notEqual(plane.folder, other.folder)
+  const ids = await Promise.all([plane, other].map((one) => one.client().of(Namespace).get('kube-system')))
+  assert.notEqual(ids[0]!.metadata.uid, ids[1]!.metadata.uid)
 })
 
 test('R0.1 a minted user may do what RBAC says, through a kubeconfig and through a client', async () => {

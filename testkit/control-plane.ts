@@ -6,6 +6,7 @@ import { countRequests, writeAuditPolicy, type RequestCount, type Requester } fr
 import { Component } from './component.ts'
 import { createCredentials, writeKubeconfig, type Credentials, type Identity } from './credentials.ts'
 import { eventually } from './eventually.ts'
+import { keepFirstStart, plantFirstStart } from './first-start.ts'
 import {
   apiServerFlags,
   asArguments,
@@ -127,9 +128,11 @@ export class ControlPlane {
 
   /** Starts the parts; `startControlPlane` has done it. */
   async start(): Promise<void> {
-    this.etcd.spawn()
-    this.apiServer.spawn()
-    await Promise.all([this.etcd.ready(), this.apiServer.ready()])
+    await this.etcd.start()
+    await plantFirstStart(this.#files.etcdSocket)
+    await this.apiServer.start()
+    // Flags of its own may have it write something else.
+    if (!this.#options.apiServerFlags && !this.#options.runtimeConfig) await keepFirstStart(this.#files.etcdSocket)
     if (this.#options.controllerManager ?? true) await this.controllerManager.start()
   }
 

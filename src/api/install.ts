@@ -1,17 +1,39 @@
+import { isDeepStrictEqual } from 'node:util'
 import { CustomResourceDefinition, type Client } from '../kube/index.ts'
 
 const isEstablished = (crd: CustomResourceDefinition): boolean =>
   crd.status?.conditions?.some(({ type, status }) => type === 'Established' && status === 'True') ?? false
 
-/** Puts CRDs on a cluster, in place of older ones, and returns when their kinds are served. */
+/** Exactly as it should be, but for what the API server fills in. A field that an older version had is a difference too. */
+const isAsWanted = (wanted: CustomResourceDefinition, there: CustomResourceDefinition): boolean => {
+  const holds = (has: Record<string, string> = {}, wants: Record<string, string> = {}): boolean =>
+    Object.entries(wants).every(([key, value]) => has[key] === value)
+  return (
+    isDeepStrictEqual(there.spec, { conversion: { strategy: 'None' }, ...wanted.spec }) &&
+    holds(there.metadata.labels, wanted.metadata.labels) &&
+    holds(there.metadata.annotations, wanted.metadata.annotations)
+  )
+}
+
+/**
+ * Puts CRDs on a cluster, in place of older ones, and returns when their kinds are served. Those that are there are read and not
+ * written: a write that changes nothing costs the API server five times as much, and every hub and agent begins with this.
+ */
 export const installCrds = async (
   client: Client,
   crds: CustomResourceDefinition[],
   { fieldManager = 'lanyard', signal }: { fieldManager?: string; signal?: AbortSignal | undefined } = {},
 ): Promise<void> => {
   const definitions = client.of(CustomResourceDefinition)
-  await Promise.all(crds.map((crd) => definitions.apply(crd, { fieldManager, force: true, signal })))
-  const waiting = new Set(crds.map(({ metadata }) => metadata.name))
+  const waiting = new Set<string | undefined>()
+  await Promise.all(
+    crds.map(async (crd) => {
+      const there = await definitions.find(crd.metadata.name!, { signal })
+      if (there && isEstablished(there) && isAsWanted(crd, there)) return
+      waiting.add(crd.metadata.name)
+      await definitions.apply(crd, { fieldManager, force: true, signal })
+    }),
+  )
   // A watch without a resourceVersion begins with all that there is. It ends by itself: then look again.
   while (waiting.size > 0) {
     for await (const batch of await definitions.watch({ timeoutSeconds: 60, signal })) {

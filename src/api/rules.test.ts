@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { type ControlPlane, startControlPlane } from '../../testkit/index.ts'
-import { ApiError, type Client, type KubeObject, type Resource, type Unstructured } from '../kube/index.ts'
+import {
+  ApiError,
+  CustomResourceDefinition,
+  type Client,
+  type KubeObject,
+  type Resource,
+  type Unstructured,
+} from '../kube/index.ts'
 import {
   AWSCluster,
   AWSClusterControllerIdentity,
@@ -242,4 +249,23 @@ test('R5.1 a ManagedServiceAccount has a year of validity by default, and no les
   await accepted(ManagedServiceAccount, { rotation: { validity: '10m' } })
   await refused(ManagedServiceAccount, { rotation: { validity: '5m' } }, /spec.rotation.validity:.*below 10m/)
   await refused(ManagedServiceAccount, { rotation: { validity: 'a year' } }, /spec.rotation.validity/)
+})
+
+test('R0.28 definitions that are as they should be are not written again; a field of an older version goes', async () => {
+  const definitions = client.of(CustomResourceDefinition)
+  const [first, ...others] = crds({ conversion: 'none' })
+  const older = structuredClone(first!)
+  const { openAPIV3Schema } = older.spec.versions[0]!.schema as { openAPIV3Schema: { properties: Fields } }
+  openAPIV3Schema.properties['formerly'] = { type: 'string' }
+  await installCrds(client, [older], { fieldManager: 'lanyard' })
+
+  await installCrds(client, [first!, ...others], { fieldManager: 'the-next' })
+
+  const written = (await definitions.list()).items.filter(({ metadata }) =>
+    metadata.managedFields?.some((entry) => (entry as { manager?: string }).manager === 'the-next'),
+  )
+  assert.deepEqual(
+    written.map(({ metadata }) => metadata.name),
+    [first!.metadata.name],
+  )
 })
