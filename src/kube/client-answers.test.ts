@@ -3,7 +3,7 @@ import type { RequestListener } from 'node:http'
 import { test, type TestContext } from 'node:test'
 import { connectionFailureOf, failureOf } from '../../testkit/failures.ts'
 import { stubHttps, type Stub } from '../../testkit/stub-server.ts'
-import { ApiError, clientFor, ConfigMap, isExpired, isNotFound, KindMapper, type Client } from './index.ts'
+import { ApiError, clientFor, ConfigMap, isExpired, isNotFound, KindMapper, Lease, type Client } from './index.ts'
 
 const clientOf = async (t: TestContext, listener: RequestListener): Promise<{ client: Client; stub: Stub }> => {
   const stub = await stubHttps(t, listener)
@@ -46,6 +46,34 @@ test('R0.39 a 404 that is not from Kubernetes is not taken for an object that is
     for (const request of [configMaps.find('b'), configMaps.delete('b'), new KindMapper(client).served('v1')])
       assert.equal((await connectionFailureOf(request)).code, 'NOT_KUBERNETES')
   }
+})
+
+test('R0.39 a kind that a starting server does not know says nothing about its objects; a server that is ready is believed', async (t) => {
+  let isReady = false
+  const { client } = await clientOf(t, (request, response) => {
+    if (request.url === '/readyz') answer(isReady ? 200 : 500, 'text/plain', '')(request, response)
+    else answer(404, 'text/plain', '404 page not found')(request, response)
+  })
+  const leases = client.of(Lease, 'a')
+  for (const request of [leases.find('b'), leases.delete('b'), leases.list(), leases.get('b')])
+    assert.equal((await connectionFailureOf(request)).code, 'STARTING')
+
+  isReady = true
+  assert.equal(await leases.find('b'), undefined)
+  assert.equal(await leases.delete('b'), false)
+})
+
+test('R0.39 a kind that is missing for a moment is asked for again', async (t) => {
+  const asked: string[] = []
+  const { client } = await clientOf(t, (request, response) => {
+    asked.push(`${request.method} ${request.url}`)
+    if (request.url === '/readyz') answer(200, 'text/plain', 'ok')(request, response)
+    else if (asked.length === 1) answer(404, 'text/plain', '404 page not found')(request, response)
+    else answer(200, 'application/json', '{"metadata":{"name":"b"}}')(request, response)
+  })
+  const path = '/apis/coordination.k8s.io/v1/namespaces/a/leases/b'
+  assert.equal((await client.of(Lease, 'a').find('b'))?.metadata.name, 'b')
+  assert.deepEqual(asked, [`GET ${path}`, 'GET /readyz', `GET ${path}`])
 })
 
 test('R0.39 a redirection to a login page is not followed', async (t) => {

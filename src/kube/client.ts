@@ -87,13 +87,37 @@ export class Client {
 
   /** "Later" is an answer that a server gives before it acts, so that any request may be sent again. */
   async #send(request: ApiRequest): Promise<CompleteAnswer> {
+    let isAskedAgain = false
     for (let retries = 0; ; retries++) {
       const answer = await this.#transport.request(this.#encode(request))
       if (answer.status < 300) return answer
+      if (!isAskedAgain && namesNoObject(request, answer)) {
+        isAskedAgain = true
+        await this.#hasStarted(request)
+        continue
+      }
       const waitMs = laterMs(answer, this.#now())
       if (waitMs === undefined || retries >= this.#maxRetries) throw this.#refusal(request, answer)
       await pause(spread(waitMs, this.#random), request.signal)
     }
+  }
+
+  /**
+   * An API server that is starting can miss whole kinds for a moment. Read as an object that is gone, or as a list that is empty, that
+   * would be a reason to clean up. It counts only when the server says that it is ready, and says it again.
+   */
+  async #hasStarted(request: ApiRequest): Promise<void> {
+    const { signal, timeoutMs } = request
+    const { status } = await this.#transport.request(
+      this.#encode({ method: 'GET', path: '/readyz', signal, timeoutMs }),
+    )
+    if (status < 500) return // also one that does not tell
+    throw new ConnectionError(this.#failed(request), {
+      code: 'STARTING',
+      why: 'the API server does not know the kind and says that it is not ready',
+      next: 'it may have just started: try again in a moment',
+      notSent: true,
+    })
   }
 
   #encode(request: ApiRequest): Parameters<Transport['request']>[0] {
@@ -158,6 +182,13 @@ export const clientFor = (connection: Connection, options: ClientOptions = {}): 
 interface TypedAnswer {
   headers: { 'content-type'?: string | undefined }
 }
+
+/** A 404 for a whole kind, and not for one object of it. */
+const namesNoObject = ({ path }: ApiRequest, answer: CompleteAnswer): boolean =>
+  answer.status === 404 &&
+  /^\/apis\/[^/]+\/[^/]+\/./.test(path) &&
+  (isJson(answer) || isPlain(answer)) &&
+  statusOf(answer).details?.name === undefined
 
 const isJson = ({ headers }: TypedAnswer): boolean => headers['content-type']?.includes('json') ?? false
 

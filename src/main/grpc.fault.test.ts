@@ -110,12 +110,7 @@ test('R1.51 R1.52 R6.7 over gRPC, with the connection cut, the endpoint killed a
   }
   const remove = async (name: string): Promise<void> => {
     await pause(random.below(1500))
-    // An API server that has just started answers 404 for the whole kind, which reads as if the work were gone already.
-    await through(async () => {
-      await works.delete(name)
-      const { items } = await works.list()
-      assert.ok(items.every(({ metadata }) => metadata.name !== name || metadata.deletionTimestamp))
-    })
+    await through(() => works.delete(name))
     wanted.delete(name)
   }
 

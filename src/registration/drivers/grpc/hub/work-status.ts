@@ -64,7 +64,7 @@ const act = async (
       if (change.status) work = await writeStatus(desk, work, change.status, publication)
       return versionOf(work)
     } catch (error) {
-      if (isGone(error)) return 0n
+      if (isNotFound(error)) return 0n
       if (attempt >= attempts || !isConflict(error)) throw error
       work = await fresh(desk, publication, work.metadata.name!)
     }
@@ -74,9 +74,6 @@ const act = async (
 
 /** Resource versions of one kind grow (KEP-5504). */
 const versionOf = ({ metadata }: ManifestWork): bigint => BigInt(metadata.resourceVersion ?? 0)
-
-/** An API server that has just started misses the whole kind for a moment, and names no object then: that is no word about the work. */
-const isGone = (error: unknown): boolean => isNotFound(error) && error.details.name !== undefined
 
 interface WorkChange {
   finalizers?: string[]
