@@ -65,6 +65,30 @@ test('R2.47 R4.29 each condition that is written is explained on a page', () => 
   )
 })
 
+test('R3.49 R3.55 the page on AWS accounts tells of every secret that the room of credentials reads, and which way calls take', () => {
+  const page = textOf('docs/guides/aws-accounts.md')
+  const section = (heading: string): string => page.split(`\n## ${heading}\n`)[1]?.split('\n## ')[0] ?? ''
+  const kinds = [...textOf('src/aws/recipe.ts').matchAll(/kind: '(\w+)'/g)].map(([, kind]) => kind!)
+  const words = {
+    controller: /hub's own/,
+    static: /access key in a Secret/,
+    role: /sessions of roles/,
+    serviceAccount: /token of a service account/,
+  }
+  assert.deepEqual([...new Set(kinds)].toSorted(), Object.keys(words).toSorted())
+  for (const word of Object.values(words)) assert.match(section('Where secrets go'), word)
+  assert.match(section('The network'), /sts\.<region>\.amazonaws\.com/)
+})
+
+test('R5.27 the guide to tokens shows the library, the Secrets themselves, and how one is copied to be mounted', () => {
+  const page = textOf('docs/guides/tokens.md')
+  assert.match(page, /^## The library$[^]*openTokens\(/m)
+  assert.match(
+    page,
+    /^## The Secrets themselves$[^]*is-managed-serviceaccount=true[^]*kubectl get secret .*kubectl apply/m,
+  )
+})
+
 /** The commands in the code blocks of a page: lines that begin with a program of ours. */
 const commandsIn = (page: string): string[] =>
   [...textOf(page).matchAll(/^```(?:sh|console|shell|bash)?\n([\s\S]*?)^```|((?:^ {4}.+\n)+)/gm)]

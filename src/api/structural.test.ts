@@ -86,3 +86,24 @@ test('R0.32 the checker finds what it looks for', () => {
     'root.c: has type below not',
   ])
 })
+
+/** The paths of all fields, in all versions. */
+const fieldsIn = (at: string, { properties = {}, items, additionalProperties }: JsonSchema): string[] => [
+  ...Object.entries(properties).flatMap(([name, field]) => [`${at}.${name}`, ...fieldsIn(`${at}.${name}`, field)]),
+  ...(items ? fieldsIn(at, items) : []),
+  ...(additionalProperties ? fieldsIn(at, additionalProperties) : []),
+]
+
+test('R3.27 no kind of AWS has a field for a key: identities refer to Secrets', () => {
+  const ofAws = crds({ conversion: 'none' }).filter(({ spec }) => spec.group === 'infrastructure.cluster.x-k8s.io')
+  const fields = ofAws.flatMap(({ spec }) =>
+    spec.versions.flatMap(({ schema }) =>
+      fieldsIn(spec.names.kind, (schema as { openAPIV3Schema: JsonSchema }).openAPIV3Schema),
+    ),
+  )
+  const suspicious = fields.filter((field) => /access.?key|secret|password|token|credential/i.test(field))
+  assert.ok(
+    suspicious.length > 0 && suspicious.every((field) => /^AWSClusterStaticIdentity\.spec\.secretRef\b/.test(field)),
+    suspicious.join(),
+  )
+})

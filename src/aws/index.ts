@@ -101,6 +101,7 @@ export {
   hubTrustPolicy,
   managedAccessPolicy,
   managedTrustPolicy,
+  roleTrustPolicy,
   serviceAccountTrustPolicy,
   type PolicyDocument,
   type Statement,

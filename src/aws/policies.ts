@@ -12,7 +12,7 @@ export interface Statement {
   Action: string | string[]
   Resource?: string | string[]
   Principal?: { AWS: string } | { Federated: string }
-  Condition?: Record<string, Record<string, string>>
+  Condition?: Record<string, Record<string, string | string[]>>
 }
 
 const policy = (...Statement: Statement[]): PolicyDocument => ({ Version: '2012-10-17', Statement })
@@ -126,28 +126,43 @@ export const serviceAccountTrustPolicy = (of: {
   account: string
   oidcProvider: string
   subject: { namespace: string; name: string }
-  audience?: string
+  audiences?: string[]
 }): PolicyDocument =>
   policy(
     trustOfAccount(
       of,
       of.oidcProvider,
       `system:serviceaccount:${of.subject.namespace}:${of.subject.name}`,
-      of.audience,
+      of.audiences,
     ),
   )
+
+/** The trust policy for any role that one other principal takes on: for AWSClusterRoleIdentity. */
+export const roleTrustPolicy = (of: { principal: string; externalId?: string; isTagged: boolean }): PolicyDocument =>
+  policy({
+    Effect: 'Allow',
+    Principal: { AWS: of.principal },
+    // A session with tags is refused as a whole where the second is missing.
+    Action: of.isTagged ? ['sts:AssumeRole', 'sts:TagSession'] : 'sts:AssumeRole',
+    ...(of.externalId ? { Condition: { StringEquals: { 'sts:ExternalId': of.externalId } } } : {}),
+  })
 
 const trustOfAccount = (
   { partition, account }: { partition: string; account: string },
   oidcProvider: string,
   subject: string,
-  aud = audience,
+  audiences = [audience],
 ): Statement => {
   const provider = oidcProvider.replace(/^https:\/\//, '').replace(/\/$/, '') // IAM names it without its scheme
   return {
     Effect: 'Allow',
     Principal: { Federated: `arn:${partition}:iam::${account}:oidc-provider/${provider}` },
     Action: 'sts:AssumeRoleWithWebIdentity',
-    Condition: { StringEquals: { [`${provider}:sub`]: subject, [`${provider}:aud`]: aud } },
+    Condition: {
+      StringEquals: {
+        [`${provider}:sub`]: subject,
+        [`${provider}:aud`]: audiences.length === 1 ? audiences[0]! : audiences,
+      },
+    },
   }
 }

@@ -55,6 +55,7 @@ const cases: Case[] = [
   { command: 'aws identities' },
   { command: 'aws whoami', words: '--cluster default/none', code: 1, says: /Error: / },
   { command: 'aws explain', words: 'default/none', code: 1, says: /Error: / },
+  { command: 'aws trust-policy', words: 'default/none', code: 1, says: /Error: / },
   { command: 'aws prerequisites hub', words: `--hub-cluster-arn ${hubArn} --oidc-provider oidc.example.com/id/1` },
   {
     command: 'aws prerequisites managed',

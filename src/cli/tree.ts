@@ -212,6 +212,10 @@ export const tree: Tree = {
         about: 'Which link of a cluster’s identity fails, and what to change',
         load: async () => (await import('./commands/aws-explain.ts')).default,
       },
+      'trust-policy': {
+        about: 'The trust policy that the role of an identity needs',
+        load: async () => (await import('./commands/aws-trust-policy.ts')).default,
+      },
       prerequisites: {
         about: 'The IAM roles that clusters on EKS need first',
         commands: {

@@ -21,6 +21,7 @@ import type { IdentitySettings, Room } from './room.ts'
 import { followSecrets } from './secrets.ts'
 import { AccessKeys, accountTokens } from './sources.ts'
 
+export { parseIamArn, type IamArn } from './arn.ts'
 export { secretOf, sourceOf, walkChain, type Asked, type Chain, type Directory, type Link } from './chain.ts'
 export { describeRefusal, type Refusal } from './chain-checks.ts'
 export {

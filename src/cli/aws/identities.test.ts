@@ -23,7 +23,14 @@ import {
   staticReference,
   trusting,
 } from '../../../testkit/identity-hub.ts'
-import { AWSClusterRoleIdentity, AWSClusterStaticIdentity, crds, installCrds } from '../../api/index.ts'
+import {
+  AWSClusterControllerIdentity,
+  AWSClusterRoleIdentity,
+  AWSClusterStaticIdentity,
+  AWSServiceAccountIdentity,
+  crds,
+  installCrds,
+} from '../../api/index.ts'
 import type { Credentials } from '../../aws/index.ts'
 import { Secret, ServiceAccount } from '../../kube/index.ts'
 import type { Explanation } from './explanation.ts'
@@ -221,6 +228,74 @@ test('the chains are shown as a tree and as pictures; whoami and explain go thro
     ['default'],
   )
 })
+
+test('R3.39 the printed trust policies are those with which AWS lets the hub in, and nobody else', async (t) => {
+  const { client, account, controllerArn } = await runIdentities(t, plane, local)
+  const owner = account('555555555555')
+  const nobody = trusting('arn:aws:iam::999999999999:root')
+  const roleARN = await owner.role('tenant', nobody)
+  const inner = await account('666666666666').role('inner', nobody)
+  const print = async (line: string): Promise<string> => {
+    const { code, out, err } = await lanyard(`aws trust-policy ${line}`)
+    assert.equal(code, 0, err)
+    assert.match(
+      err,
+      /^For role (tenant|inner) in account \d+: aws iam update-assume-role-policy --role-name \w+ --policy-document/,
+    )
+    return out
+  }
+  const trust = (of: typeof owner, RoleName: string, PolicyDocument: string) =>
+    of.iam('UpdateAssumeRolePolicy', { RoleName, PolicyDocument })
+
+  // By token: the issuer is the API server's own.
+  const issuer = 'https://kubernetes.default.svc.cluster.local'
+  const provider = { Url: issuer, ClientIDList: ['sts.amazonaws.com'], ThumbprintList: ['a'.repeat(40)] }
+  await owner.iam('CreateOpenIDConnectProvider', provider)
+  const token = { kind: 'AWSServiceAccountIdentity', name: 'builder' } as const
+  for (const space of ['tenant', 'thief']) {
+    await namespace(client, space)
+    await client
+      .of(AWSServiceAccountIdentity, space)
+      .create({ metadata: { namespace: space, name: 'builder' }, spec: { roleARN } })
+    await createAwsCluster(client, `${space}/own`, { identity: token })
+  }
+  await stands(client, 'tenant/own', denied)
+  const policy = JSON.parse(await print('tenant/builder')) as { Statement: { Condition: { StringEquals: object } }[] }
+  const host = new URL(issuer).host
+  const { [`${host}:aud`]: audience, ...subject } = policy.Statement[0]!.Condition.StringEquals as Record<
+    string,
+    string
+  >
+  assert.equal(audience, 'sts.amazonaws.com')
+  // API servers write the audience as a list, which AWS compares item by item and the local AWS not at all.
+  policy.Statement[0]!.Condition.StringEquals = subject
+  await trust(owner, 'tenant', JSON.stringify(policy))
+  await stands(client, 'tenant/own', isReady('555555555555'))
+  await stands(client, 'thief/own', denied)
+
+  // By a role: with its external ID, and session tags.
+  const sourceIdentityRef = controllerIdentity as never
+  await client.of(AWSClusterRoleIdentity).create({
+    metadata: { name: 'inner' },
+    spec: { roleARN: inner, sourceIdentityRef, allowedNamespaces: {}, externalID: 'agreed', tags: { team: 'a' } },
+  })
+  await client
+    .of(AWSClusterControllerIdentity)
+    .create({ metadata: { name: 'default' }, spec: { allowedNamespaces: {} } })
+  await createAwsCluster(client, 'tenant/two', { identity: roleReference('inner') })
+  await stands(client, 'tenant/two', denied)
+  const unknown = await lanyard('aws trust-policy inner')
+  assert.match(
+    unknown.err,
+    /stands on AWSClusterControllerIdentity default, whose ARN only AWS knows\n {2}give it with --source-arn/,
+  )
+  await trust(account('666666666666'), 'inner', await print(`inner --source-arn ${controllerArn}`))
+  await stands(client, 'tenant/two', isReady('666666666666'))
+  const missing = await lanyard('aws trust-policy nobody')
+  assert.match(missing.err, /there is no AWSClusterRoleIdentity nobody/)
+})
+
+const denied = 'True/PrincipalUsageAllowed False/PrincipalCredentialRetrievalFailed -'
 
 test('bad input: one line that says what to write, and a cluster that knows no AWS', async () => {
   const refused = async (code: number, line: string): Promise<string> => {

@@ -19,6 +19,7 @@ import {
   ClusterRoleBinding,
   CustomResourceDefinition,
   kubeconfigText,
+  mayAccess,
   Namespace,
   RoleBinding,
   Secret,
@@ -110,7 +111,7 @@ const refusals = async (user: string): Promise<string[]> => {
 const objects = async (): Promise<string[]> =>
   (await inventory(plane)).filter((one) => !/^(pods|replicasets)/.test(one))
 
-test('R1.51 R1.54 a Klusterlet becomes an agent that joins and gets works; deleted, the cluster leaves its hub, the works go, and every object is as it was', async () => {
+test('R1.51 R1.54 R4.24 a Klusterlet becomes an agent that joins and gets works; deleted, the cluster leaves its hub, the works go, and every object is as it was', async () => {
   const before = await objects()
   await create({ clusterName: 'c1' })
   const { status } = await applied()
@@ -145,6 +146,12 @@ test('R1.51 R1.54 a Klusterlet becomes an agent that joins and gets works; delet
   await eventually(async () => assert.equal((await stateOf('HubConnectionDegraded'))?.status, 'False'), patience)
   await deliver('c1', 'delivered', plane)
   assert.deepEqual(await refusals('open-cluster-management-agent:klusterlet-work-sa'), [])
+  // Roles of a ClusterPermission may hold more than the agent does.
+  for (const verb of ['escalate', 'bind']) {
+    const resourceAttributes = { verb, group: 'rbac.authorization.k8s.io', resource: 'clusterroles' }
+    const username = 'system:serviceaccount:open-cluster-management-agent:klusterlet-work-sa'
+    assert.ok(await mayAccess(plane.client(), { username }, resourceAttributes), verb)
+  }
 
   await gone()
   await eventually(async () => assert.deepEqual(await objects(), before), patience)
