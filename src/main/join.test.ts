@@ -14,11 +14,12 @@ import { ClusterRole, ConfigMap, Namespace, Secret } from '../kube/index.ts'
 import { isTrue } from '../runtime/index.ts'
 
 let hub: ControlPlane
+let other: ControlPlane
 let managed: ControlPlane
 before(async () => {
-  ;[hub, managed] = await Promise.all([startControlPlane(), startControlPlane()])
+  ;[hub, other, managed] = await Promise.all([startControlPlane(), startControlPlane(), startControlPlane()])
 })
-after(() => Promise.all([hub.stop(), managed.stop()]))
+after(() => Promise.all([hub.stop(), other.stop(), managed.stop()]))
 
 const work = (cluster: string): ManifestWork => ({
   metadata: { name: 'first', namespace: cluster },
@@ -70,4 +71,37 @@ test('R1.45 R1.50 R1.51 R1.52 a cluster joins a hub, both real: created, accepte
     assert.ok(isTrue(reported, 'Applied') && isTrue(reported, 'Available'), JSON.stringify(reported.status))
     assert.equal(reported.status?.resourceStatus?.manifests?.length, 3)
   })
+})
+
+test('R1.17 the cluster joins a second hub beside the first, under the same id; each has its own works there, and one that goes takes its own', async () => {
+  await startHub(other)
+  const namespace = 'second-agent'
+  await sendTo(managed, other, { namespace })
+  const agent = await startAgent(managed, 'c1-elsewhere', { namespace })
+  await accept(other, 'c1-elsewhere')
+  await agent.process.ready()
+  const ids = await Promise.all(
+    [hub, other].map((one) =>
+      eventually.watching(one.client().of(ManagedCluster), ([cluster]) => {
+        assert.ok(isTrue(cluster!, 'ManagedClusterConditionAvailable'))
+        const id = cluster!.status?.clusterClaims?.find(({ name }) => name === 'id.k8s.io')?.value
+        assert.ok(id)
+        return id
+      }),
+    ),
+  )
+  const { uid } = (await managed.client().of(Namespace).get('kube-system')).metadata
+  assert.deepEqual(ids, [uid, uid])
+
+  // A work of the same name as the first hub's.
+  const configMap = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'theirs', namespace: 'default' } }
+  const works = other.client().of(ManifestWork, 'c1-elsewhere')
+  const metadata = { name: 'first', namespace: 'c1-elsewhere' }
+  await works.create({ metadata, spec: { workload: { manifests: [configMap] } } })
+  const there = managed.client()
+  await eventually(async () => assert.ok(await there.of(ConfigMap, 'default').find('theirs')))
+  await works.delete('first')
+  await eventually(async () => assert.equal(await there.of(ConfigMap, 'default').find('theirs'), undefined))
+  assert.deepEqual((await there.of(ConfigMap, 'delivered').get('hello')).data, { from: 'hub' })
+  assert.ok(await hub.client().of(ManifestWork, 'c1').find('first'))
 })
