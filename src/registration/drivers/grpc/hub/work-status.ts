@@ -147,7 +147,7 @@ const fresh = async (
     .of(ManifestWork, cluster)
     .get(name, { signal })
     .catch((error: unknown) => {
-      if (!isGone(error)) throw error
+      if (!isNotFound(error)) throw error
     })
   return work?.metadata.uid === event.resourceId ? work : undefined
 }
