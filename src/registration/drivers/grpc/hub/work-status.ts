@@ -143,12 +143,7 @@ const fresh = async (
   { cluster, event, signal }: Publication,
   name: string,
 ): Promise<ManifestWork | undefined> => {
-  const work = await desk.client
-    .of(ManifestWork, cluster)
-    .get(name, { signal })
-    .catch((error: unknown) => {
-      if (!isNotFound(error)) throw error
-    })
+  const work = await desk.client.of(ManifestWork, cluster).find(name, { signal })
   return work?.metadata.uid === event.resourceId ? work : undefined
 }
 
