@@ -1,9 +1,16 @@
 import assert from 'node:assert/strict'
-import { AWSCluster, AWSClusterRoleIdentity, Cluster } from '../src/api/index.ts'
+import {
+  AWSCluster,
+  AWSClusterRoleIdentity,
+  AWSClusterStaticIdentity,
+  AWSServiceAccountIdentity,
+  Cluster,
+} from '../src/api/index.ts'
 import {
   ec2Reads,
   ec2Version,
   ec2Writes,
+  elb,
   elbVersion,
   listAt,
   type AwsClient,
@@ -13,8 +20,18 @@ import { infrastructureActions } from '../src/identities/index.ts'
 import type { Client } from '../src/kube/index.ts'
 import { findCondition } from '../src/runtime/index.ts'
 import { allowing, type AwsAccount } from './aws-account.ts'
+import type { AwsFront } from './aws-front.ts'
 import { eventually } from './eventually.ts'
-import { namespace, region, roleReference, trusting, type IdentityHub } from './identity-hub.ts'
+import {
+  createKeys,
+  hubNamespace,
+  namespace,
+  region,
+  roleReference,
+  staticReference,
+  trusting,
+  type IdentityHub,
+} from './identity-hub.ts'
 
 /** What the role or user of a cluster may do: what the documentation says, and no more. */
 export const mayBuild = allowing({ Action: infrastructureActions, Resource: '*' })
@@ -24,13 +41,60 @@ export const atOnce = { pollMs: 50, settleMs: 0, retryMs: 20, pausedMs: 100 }
 
 /** A role in an account that the hub may assume and that may build, and the identity for it: the account's number after an `r`. */
 export const roleIn = async (
-  { client, account, controllerArn }: IdentityHub,
+  { client, account, controllerArn }: Pick<IdentityHub, 'client' | 'account' | 'controllerArn'>,
   id: string,
 ): Promise<{ identityRef: never }> => {
   const roleARN = await account(id).role(`build-${id}`, trusting(controllerArn), { may: mayBuild })
   const spec = { allowedNamespaces: {}, roleARN }
   await client.of(AWSClusterRoleIdentity).create({ metadata: { name: `r${id}` }, spec })
   return { identityRef: roleReference(`r${id}`) as never }
+}
+
+const forAll = { allowedNamespaces: {} }
+
+/** A role that another one assumes, which the hub may, and the identities for both. */
+export const chainTo = async (hub: IdentityHub, id: string): Promise<{ identityRef: never }> => {
+  const { client, account, controllerArn } = hub
+  const jump = await account('210000000009').role('jump', trusting(controllerArn), {
+    may: allowing({ Action: ['sts:AssumeRole', 'sts:TagSession'], Resource: '*' }),
+  })
+  const roleARN = await account(id).role('nested', trusting(jump), { may: mayBuild })
+  const roles = client.of(AWSClusterRoleIdentity)
+  await roles.create({ metadata: { name: 'jump' }, spec: { ...forAll, roleARN: jump } })
+  const sourceIdentityRef = roleReference('jump') as never
+  await roles.create({ metadata: { name: 'nested' }, spec: { ...forAll, roleARN, sourceIdentityRef } })
+  return { identityRef: roleReference('nested') as never }
+}
+
+/** An access key of a user in an account, and the identity for it. */
+export const keysOf = async ({ client, account }: IdentityHub, id: string): Promise<{ identityRef: never }> => {
+  await createKeys(client, `${hubNamespace}/keys`, await account(id).user('builder', mayBuild))
+  const secretRef = { namespace: hubNamespace, name: 'keys' }
+  await client.of(AWSClusterStaticIdentity).create({ metadata: { name: 'keys' }, spec: { ...forAll, secretRef } })
+  return { identityRef: staticReference('keys') as never }
+}
+
+/** A role that the service account `builder` of a namespace may assume; `create` makes the identity. */
+export const tokensOf = async ({ client, account }: IdentityHub, id: string, space: string) => {
+  const host = 'kubernetes.default.svc.cluster.local'
+  await account(id).iam('CreateOpenIDConnectProvider', {
+    Url: `https://${host}`,
+    ClientIDList: ['sts.amazonaws.com'],
+    ThumbprintList: ['a'.repeat(40)],
+  })
+  const trust = allowing({
+    Principal: { Federated: `arn:aws:iam::${id}:oidc-provider/${host}` },
+    Action: 'sts:AssumeRoleWithWebIdentity',
+    Condition: { StringEquals: { [`${host}:sub`]: `system:serviceaccount:${space}:builder` } },
+  })
+  const roleARN = await account(id).role('tenant', trust, { may: mayBuild })
+  return {
+    identityRef: { kind: 'AWSServiceAccountIdentity', name: 'builder' } as never,
+    create: () =>
+      client
+        .of(AWSServiceAccountIdentity, space)
+        .create({ metadata: { namespace: space, name: 'builder' }, spec: { roleARN } }),
+  }
 }
 
 /** EC2 of an account, as its root user. */
@@ -47,7 +111,7 @@ export const contentsOf = async (
   where = region,
 ): Promise<Record<string, number>> => {
   const ec2 = ec2Of(aws, account, where)
-  const elb = async (action: string, list: string): Promise<number> => {
+  const counted = async (action: string, list: string): Promise<number> => {
     const { root: credentials } = account
     const call = { service: 'elasticloadbalancing' as const, region: where, credentials, version: elbVersion, action }
     return listAt(await aws.query(call), `${action}Result`, list).length
@@ -70,8 +134,8 @@ export const contentsOf = async (
     addresses: addresses.length,
     routeTables: tables.filter(({ associations }) => !associations.some(({ main }) => main)).length,
     securityGroups: groups.filter(({ name }) => name !== 'default').length,
-    loadBalancers: await elb('DescribeLoadBalancers', 'LoadBalancers'),
-    targetGroups: await elb('DescribeTargetGroups', 'TargetGroups'),
+    loadBalancers: await counted('DescribeLoadBalancers', 'LoadBalancers'),
+    targetGroups: await counted('DescribeTargetGroups', 'TargetGroups'),
   }
   return Object.fromEntries(Object.entries(counts).filter(([, count]) => count > 0))
 }
@@ -87,6 +151,75 @@ export const oneCluster = {
   securityGroups: 4,
   loadBalancers: 1,
   targetGroups: 1,
+}
+
+/** The network of a cluster in all that matters, with parts in place of ids: equal for two clusters that were built alike. */
+export const shapeOf = async (
+  aws: AwsClient,
+  account: AwsAccount,
+  { metadata, status }: AWSCluster,
+): Promise<unknown> => {
+  const ec2 = ec2Of(aws, account)
+  const query = { filters: { 'tag:lanyard.io/aws-cluster': `${metadata.namespace}/${metadata.name}` } }
+  const [[vpc], nats, ...others] = await Promise.all([
+    ec2.vpcs(query),
+    ec2.natGateways(query),
+    ec2.subnets(query),
+    ec2.internetGateways(query),
+    ec2.addresses(query),
+    ec2.routeTables(query),
+    ec2.securityGroups(query),
+  ])
+  const balancer = status!.networkStatus!.apiServerElb!
+  const elbCalls = elb((action, parameters = {}) => {
+    const call = { service: 'elasticloadbalancing' as const, region, version: elbVersion, action, parameters }
+    return aws.query({ ...call, credentials: account.root })
+  })
+  const listeners = (await elbCalls.listeners(balancer.arn!)).map(({ port, protocol }) => ({ port, protocol }))
+  const { subnetIds, securityGroupIds, scheme } = balancer
+  const alive = nats.filter(({ state }) => state !== 'deleted').map(({ createdMs: _when, ...nat }) => nat)
+  const things = [{ ...vpc!, hasNames: await ec2.hasDnsHostnames(vpc!.id) }, ...alive, ...others.flat()]
+  let text = JSON.stringify([things, { subnetIds, securityGroupIds, scheme, listeners }])
+  for (const thing of things) {
+    text = text.replaceAll(thing.id, thing.tags['lanyard.io/part']!)
+    if ('publicIp' in thing) text = text.replaceAll(thing.publicIp, 'address')
+  }
+  text = text
+    .replaceAll(/rtbassoc-\w+/g, 'association')
+    .replaceAll(new RegExp(`\\b${metadata.name}\\b`, 'g'), 'cluster')
+  return sortedDeeply(JSON.parse(text))
+}
+
+const sortedDeeply = (value: unknown): unknown => {
+  if (Array.isArray(value))
+    return value.map(sortedDeeply).toSorted((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1))
+  if (typeof value !== 'object' || value === null) return value
+  const entries = Object.entries(value).map(([key, inner]): [string, unknown] => [key, sortedDeeply(inner)])
+  return Object.fromEntries(entries.toSorted(([a], [b]) => (a < b ? -1 : 1)))
+}
+
+/** What was made in AWS, whether or not anybody heard of it: distinct ids by kind, as `contentsOf` names them. */
+export const madeThrough = (front: AwsFront): (() => Record<string, number>) => {
+  const ids: Record<string, [kind: keyof typeof oneCluster, element: string]> = {
+    CreateVpc: ['vpcs', 'vpcId'],
+    CreateSubnet: ['subnets', 'subnetId'],
+    CreateInternetGateway: ['internetGateways', 'internetGatewayId'],
+    CreateNatGateway: ['natGateways', 'natGatewayId'],
+    AllocateAddress: ['addresses', 'allocationId'],
+    CreateRouteTable: ['routeTables', 'routeTableId'],
+    CreateSecurityGroup: ['securityGroups', 'groupId'],
+    CreateLoadBalancer: ['loadBalancers', 'LoadBalancerArn'],
+    CreateTargetGroup: ['targetGroups', 'TargetGroupArn'],
+  }
+  const made = new Map(Object.values(ids).map(([kind]) => [kind, new Set<string>()]))
+  const { rewrite } = front
+  front.rewrite = (call, answer) => {
+    const [kind, element] = ids[call.action] ?? []
+    const id = new RegExp(`<${element}>([^<]+)<`).exec(answer.text)?.[1]
+    if (kind && id && answer.status < 300) made.get(kind)!.add(id)
+    return rewrite(call, answer)
+  }
+  return () => Object.fromEntries([...made].map(([kind, all]) => [kind, all.size]))
 }
 
 export interface OwnedOptions {

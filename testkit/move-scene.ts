@@ -18,23 +18,30 @@ import {
   type Client,
   type CustomResourceDefinition,
   type KubeObject,
+  type Resource,
 } from '../src/kube/index.ts'
 
 /** Kinds of other providers, as far as a move looks at them: anything may be in them. */
-const foreign = (group: string, kind: string, plural: string, versions: string[]) => {
+export const foreign = (
+  group: string,
+  kind: string,
+  plural: string,
+  versions: string[],
+  { labels = {}, namespaced = true }: { labels?: Record<string, string>; namespaced?: boolean } = {},
+) => {
   const openAPIV3Schema = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true }
   const crd: CustomResourceDefinition = {
     apiVersion: 'apiextensions.k8s.io/v1',
     kind: 'CustomResourceDefinition',
-    metadata: { name: `${plural}.${group}` },
+    metadata: { name: `${plural}.${group}`, labels },
     spec: {
       group,
       names: { kind, plural, singular: kind.toLowerCase(), listKind: `${kind}List` },
-      scope: 'Namespaced',
+      scope: namespaced ? 'Namespaced' : 'Cluster',
       versions: versions.map((name, at) => ({ name, served: true, storage: at === 0, schema: { openAPIV3Schema } })),
     },
   }
-  return { crd, kind: resource({ group, version: versions[0]!, kind, plural, namespaced: true }) }
+  return { crd, kind: resource({ group, version: versions[0]!, kind, plural, namespaced }) }
 }
 
 export const machineTemplates = foreign(
@@ -45,9 +52,18 @@ export const machineTemplates = foreign(
 )
 export const machineDeployments = foreign('cluster.x-k8s.io', 'MachineDeployment', 'machinedeployments', ['v1beta1'])
 
+export const machines = foreign('cluster.x-k8s.io', 'Machine', 'machines', ['v1beta1'])
+export const controlPlanes = foreign('controlplane.cluster.x-k8s.io', 'KubeadmControlPlane', 'kubeadmcontrolplanes', [
+  'v1beta1',
+])
+
 /** Another provider's kinds on a management cluster. */
 export const installForeign = (client: Client): Promise<void> =>
   installCrds(client, [machineTemplates.crd, machineDeployments.crd])
+
+/** The kinds of `withControlPlane`. */
+export const installControlPlanes = (client: Client): Promise<void> =>
+  installCrds(client, [machines.crd, controlPlanes.crd])
 
 /** `clusterctl move`, as a person types it. */
 export const clusterctl = (
@@ -56,10 +72,14 @@ export const clusterctl = (
   to?: Pick<ControlPlane, 'kubeconfig'>,
   signal?: AbortSignal,
 ): Promise<CliResult> =>
-  runCli(['move', ...words, '--kubeconfig', from.kubeconfig, ...(to ? ['--to-kubeconfig', to.kubeconfig] : [])], {
+  runCli(['move', ...words, ...sourceOf(words, from), ...(to ? ['--to-kubeconfig', to.kubeconfig] : [])], {
     program: 'clusterctl',
     ...(signal ? { signal } : {}),
   })
+
+/** A directory takes the place of the source. */
+const sourceOf = (words: readonly string[], { kubeconfig }: Pick<ControlPlane, 'kubeconfig'>): string[] =>
+  words.includes('--from-directory') ? [] : ['--kubeconfig', kubeconfig]
 
 const all = { allowedNamespaces: {} }
 
@@ -114,6 +134,16 @@ export const byToken = async ({ client, account }: IdentityHub, key: string, id:
   await client.of(AWSServiceAccountIdentity, space).create({ metadata: { namespace: space, name }, spec: { roleARN } })
 }
 
+/** Takes away what a move has copied and left behind, so that the next one has to bring it again. */
+export const forgetIdentities = async (client: Client, own: string): Promise<void> => {
+  for (const kind of [AWSClusterRoleIdentity, AWSClusterStaticIdentity] as Resource<KubeObject>[])
+    for (const { metadata } of (await client.of(kind).list({ metadataOnly: true })).items) {
+      await client.of(kind).patch(metadata.name!, { merge: { metadata: { finalizers: null } } })
+      await client.of(kind).delete(metadata.name!)
+      await client.of(Secret, own).delete(metadata.name!)
+    }
+}
+
 /** What machines of a cluster add: a deployment that the Cluster owns, the template that it names, and a Secret that nobody owns. */
 export const withMachines = async (client: Client, key: string): Promise<void> => {
   const [namespace, name] = key.split('/') as [string, string]
@@ -134,6 +164,49 @@ export const withMachines = async (client: Client, key: string): Promise<void> =
   await client
     .of(Secret, namespace)
     .create({ metadata: { namespace, name: `${name}-ca` }, stringData: { 'tls.key': 'the key of the cluster' } })
+}
+
+/** What a control plane of machines adds, as Cluster API leaves it: who owns whom, and the Secrets by which the cluster is reached and trusted. */
+export const withControlPlane = async (client: Client, key: string, kubeconfig: string): Promise<void> => {
+  const [namespace, name] = key.split('/') as [string, string]
+  const clusters = client.of(Cluster, namespace)
+  const owner = (apiVersion: string, kind: string, { metadata }: KubeObject) => ({
+    ownerReferences: [{ apiVersion, kind, name: metadata.name!, uid: metadata.uid!, controller: true }],
+  })
+  const ofCluster = owner('cluster.x-k8s.io/v1beta1', 'Cluster', await clusters.get(name))
+  const apiVersion = 'controlplane.cluster.x-k8s.io/v1beta1'
+  const plane = await client
+    .of(controlPlanes.kind, namespace)
+    .create({ metadata: { namespace, name: `${name}-control-plane`, ...ofCluster }, spec: { replicas: 1 } })
+  const ofPlane = owner(apiVersion, 'KubeadmControlPlane', plane)
+  const controlPlaneRef = { apiVersion, kind: 'KubeadmControlPlane', name: `${name}-control-plane` }
+  await clusters.patch(name, { merge: { spec: { controlPlaneRef } } })
+  const labels = { 'cluster.x-k8s.io/cluster-name': name, 'cluster.x-k8s.io/control-plane': '' }
+  await client
+    .of(machines.kind, namespace)
+    .create({ metadata: { namespace, name: `${name}-0`, labels, ...ofPlane }, spec: { clusterName: name } })
+  const type = 'cluster.x-k8s.io/secret'
+  const secret = (purpose: string, stringData: Record<string, string>, owned: object) =>
+    client
+      .of(Secret, namespace)
+      .create({ metadata: { namespace, name: `${name}-${purpose}`, ...owned }, type, stringData })
+  await secret('kubeconfig', { value: kubeconfig }, ofPlane)
+  await secret('ca', { 'tls.key': 'the key of the cluster' }, {}) // people bring this one
+  for (const purpose of ['etcd', 'sa']) await secret(purpose, { 'tls.key': `the key of ${purpose}` }, ofPlane)
+  await seenByClusterApi(client, key)
+}
+
+/** In place of the controllers of Cluster API: the node of the machine is found, and the control plane is up. No move carries a status. */
+export const seenByClusterApi = async (client: Client, key: string): Promise<void> => {
+  const [namespace, name] = key.split('/') as [string, string]
+  await client.of(machines.kind, namespace).patch(`${name}-0`, { merge: { status: { nodeRef: { name: 'node-0' } } } })
+  await client
+    .of(Cluster, namespace)
+    .patch(
+      name,
+      { merge: { status: { controlPlaneReady: true, infrastructureReady: true } } },
+      { subresource: 'status' },
+    )
 }
 
 const kinds = [
@@ -163,25 +236,3 @@ export const contentsOfNamespace = async (client: Client, namespace: string): Pr
 /** Calls that change something in AWS. */
 export const changesIn = ({ calls }: IdentityHub['front']): string[] =>
   calls.map(({ action }) => action).filter((action) => !/^(Describe|Get|List|AssumeRole)/.test(action))
-
-/** A client of which every request fails from the moment on when a process would be gone: after so many writes by it and its fellows. */
-export const mortal = (clients: readonly Client[], writes: number): { died: () => boolean; revive: () => void } => {
-  let left = writes
-  let dead = false
-  const originals = clients.map((client) => client.json.bind(client))
-  for (const [at, client] of clients.entries())
-    client.json = async <T>(request: Parameters<Client['json']>[0]): Promise<T> => {
-      if (dead) throw new Error('the process is gone')
-      const answer = await originals[at]!<T>(request)
-      const isWrite = request.method !== 'GET' && !request.query?.['dryRun'] && !request.path.includes('accessreviews')
-      if (isWrite && --left === 0) dead = true
-      if (dead) throw new Error('the process is gone')
-      return answer
-    }
-  return {
-    died: () => dead,
-    revive: () => {
-      for (const [at, client] of clients.entries()) client.json = originals[at] as Client['json']
-    },
-  }
-}

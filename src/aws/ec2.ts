@@ -20,6 +20,8 @@ export interface Subnet {
   vpcId: string
   cidrBlock: string
   zone: string
+  /** pending or available. */
+  state: string
   mapPublicIp: boolean
   tags: AwsTags
 }
@@ -37,6 +39,7 @@ export interface NatGateway {
   /** pending, available, failed, deleting or deleted; those that are gone are shown for an hour. */
   state: string
   failure: string | undefined
+  createdMs: number
   tags: AwsTags
 }
 
@@ -104,6 +107,7 @@ const subnet = (one: XmlElement): Subnet => ({
   vpcId: text(one, 'vpcId'),
   cidrBlock: text(one, 'cidrBlock'),
   zone: text(one, 'availabilityZone'),
+  state: text(one, 'state'),
   mapPublicIp: text(one, 'mapPublicIpOnLaunch') === 'true',
   tags: tagsOf(one),
 })
@@ -119,7 +123,8 @@ const natGateway = (one: XmlElement): NatGateway => ({
   subnetId: text(one, 'subnetId'),
   vpcId: text(one, 'vpcId'),
   state: text(one, 'state'),
-  failure: textAt(one, 'failureMessage') || textAt(one, 'failureCode') || undefined,
+  failure: [textAt(one, 'failureCode'), textAt(one, 'failureMessage')].filter(Boolean).join(': ') || undefined,
+  createdMs: Date.parse(text(one, 'createTime')) || 0,
   tags: tagsOf(one),
 })
 

@@ -12,6 +12,8 @@ export interface LoadBalancer {
   scheme: string
   /** provisioning, active, active_impaired or failed. */
   state: string
+  /** Why it is not active. */
+  failure: string | undefined
   type: string
   subnetIds: string[]
   securityGroupIds: string[]
@@ -52,6 +54,7 @@ const loadBalancer = (one: XmlElement): LoadBalancer => ({
   dnsName: text(one, 'DNSName'),
   scheme: text(one, 'Scheme'),
   state: text(one, 'State', 'Code'),
+  failure: textAt(one, 'State', 'Reason') || undefined,
   type: text(one, 'Type'),
   subnetIds: listAt(one, 'AvailabilityZones').map((zone) => text(zone, 'SubnetId')),
   securityGroupIds: listAt(one, 'SecurityGroups').map((group) => group.text),

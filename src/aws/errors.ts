@@ -151,11 +151,13 @@ const reasonsByCode: Record<string, FailureReason> = {
   NotFoundException: 'NotFound',
   EntityAlreadyExists: 'AlreadyExists',
   ResourceInUseException: 'AlreadyExists',
+  'InvalidSubnet.Conflict': 'AlreadyExists', // another one has the block
   DeleteConflict: 'Conflict',
   ConcurrentModification: 'Conflict',
   EntityTemporarilyUnmodifiable: 'Conflict',
   DependencyViolation: 'Conflict',
   ResourceInUse: 'Conflict',
+  IncorrectState: 'Conflict',
   LimitExceeded: 'LimitExceeded',
   ResourceLimitExceededException: 'LimitExceeded',
   ServiceFailure: 'Unavailable',
@@ -176,6 +178,8 @@ export const reasonOf = (code: string, status: number, message = ''): FailureRea
   // EC2 and ELB have a code for each kind: InvalidVpcID.NotFound, LoadBalancerNotFound.
   if (/NotFound(Exception)?$/.test(code)) return 'NotFound'
   if (/(AlreadyExists|Duplicate|AlreadyAssociated)(Exception)?$|^Duplicate/.test(code)) return 'AlreadyExists'
+  // InvalidIPAddress.InUse, InvalidGroup.InUse.
+  if (code.endsWith('.InUse')) return 'Conflict'
   // VpcLimitExceeded, AddressLimitExceeded, TooManyLoadBalancers.
   if (/LimitExceeded$|^TooMany/.test(code)) return 'LimitExceeded'
   if (status === 429) return 'Throttled'

@@ -37,6 +37,7 @@ export const persistentFlags = {
     help: 'The context to use, instead of the current one',
     default: '',
     value: 'NAME',
+    aliases: ['kubeconfig-context'], // as clusterctl spells it
     completes: 'contexts',
   },
   'dry-run': { help: 'Say what would change, and change nothing', default: false },

@@ -4,7 +4,7 @@ import { hubNamespaceFlag } from '../aws/directory.ts'
 import { regionFlag } from '../aws/session.ts'
 
 export default defineCommand({
-  text: 'Moves the clusters of a namespace to another management cluster: Clusters, AWSClusters and whatever belongs to them leave this one; the identities that they use in AWS, and the keys of these, are copied. Nothing changes in AWS, and at no moment do both management clusters act. Everything that could stand in the way is looked for before anything is paused. A move that was interrupted is finished by running it again. With --to-directory the clusters are paused and written to files, and --from-directory brings them in.',
+  text: 'Moves the clusters of a namespace to another management cluster: Clusters, AWSClusters and whatever belongs to them leave this one; the identities that they use in AWS, and the keys of these, are copied. Nothing changes in AWS, and at no moment do both management clusters act. Everything that could stand in the way is looked for before anything is paused. A move that was interrupted is finished by running it again, or given up with --abort as long as nothing was removed here. With --to-directory the clusters are paused and written to files, and --from-directory brings them in.',
   flags: {
     'to-kubeconfig': { help: 'The kubeconfig of the management cluster to move to', default: '', value: 'FILE' },
     'to-context': {
@@ -22,6 +22,10 @@ export default defineCommand({
     },
     'to-directory': { help: 'Write to this directory instead of a cluster', default: '', value: 'DIRECTORY' },
     'from-directory': { help: 'Read from this directory instead of a cluster', default: '', value: 'DIRECTORY' },
+    abort: {
+      help: 'Give up a move that was interrupted: what came to the target goes, and the clusters are acted for here again',
+      default: false,
+    },
     'include-secrets': { help: 'With --to-directory: write Secrets in clear too', default: false },
     'account-check': {
       help: 'Let the controller of the target say which accounts it reaches, before anything is paused',
@@ -36,6 +40,13 @@ export default defineCommand({
       default: '',
       value: 'NAME',
     },
+    'hide-api-warnings': {
+      help: 'Warnings of API servers are not shown, whatever is said here',
+      default: 'default',
+      value: 'WHICH',
+      choices: ['default', 'all'],
+      hidden: true,
+    },
     ...hubNamespaceFlag,
     ...regionFlag,
     ...outputFlag,
@@ -43,6 +54,7 @@ export default defineCommand({
   examples: [
     'move -n team-a --to-kubeconfig other.kubeconfig --dry-run',
     'move -n team-a --to-kubeconfig other.kubeconfig',
+    'move -n team-a --to-kubeconfig other.kubeconfig --abort',
     'move -n team-a --to-directory team-a.backup',
     'move --from-directory team-a.backup --to-kubeconfig other.kubeconfig',
   ],
@@ -52,9 +64,16 @@ export default defineCommand({
     if (into && (file || context)) throw new UsageError('--to-directory takes the place of --to-kubeconfig: give one')
     if (from && cli.flags.namespace) throw new UsageError('--from-directory knows its namespace: leave --namespace out')
     if (cli.flags['include-secrets'] && !into) throw new UsageError('--include-secrets is for --to-directory')
+    if (from && (file || context) && (cli.given.has('kubeconfig') || cli.given.has('context')))
+      throw new UsageError('--from-directory takes the place of --kubeconfig and --context: leave them out')
+    if (cli.flags.abort && (into || from))
+      throw new UsageError(
+        '--abort is for a move between two clusters; what --to-directory has paused goes on where the directory is read: with --from-directory, here too',
+      )
     if (!into && !from && !file && !context)
       throw new UsageError('say where to move: with --to-kubeconfig or --to-context, or --to-directory')
-    const { exportClusters, importClusters, moveClusters } = await import('../move/index.ts')
+    const { abortMoveOf, exportClusters, importClusters, moveClusters } = await import('../move/index.ts')
+    if (cli.flags.abort) return abortMoveOf(cli)
     if (into) return exportClusters(cli, into)
     return from ? importClusters(cli, from) : moveClusters(cli)
   },

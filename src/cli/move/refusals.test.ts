@@ -1,163 +1,110 @@
-/** What stands in the way of a move is found before anything is paused; and each trap that other tools fall into. */
+/** What stands in the way of a move is found before anything is paused; and the way by a directory. */
 import assert from 'node:assert/strict'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test, type TestContext } from 'node:test'
-import { createCluster } from '../../../testkit/aws-network.ts'
+import { createCluster, mayBuild } from '../../../testkit/aws-network.ts'
+import { ownedBy } from '../../../testkit/cluster-api.ts'
 import {
   controllerIdentity,
   createKeys,
   hubNamespace,
   isReady,
   namespace,
+  region,
   roleReference,
   runIdentities,
+  serveWebhooks,
   stands,
   staticReference,
-  type IdentityHub,
 } from '../../../testkit/identity-hub.ts'
+import { eventually, startLocalAws, type LocalAws } from '../../../testkit/index.ts'
 import {
-  eventually,
-  startControlPlane,
-  startLocalAws,
-  type ControlPlane,
-  type LocalAws,
-} from '../../../testkit/index.ts'
-import {
+  byKeys,
   clusterctl,
   contentsOfNamespace,
   installForeign,
   machineDeployments,
+  machines,
   machineTemplates,
   withMachines,
 } from '../../../testkit/move-scene.ts'
+import { beginMove, keysOf, moved, refused, startTwoHubs, unseen, type TwoHubs } from '../../../testkit/two-hubs.ts'
 import {
   AWSCluster,
   AWSClusterControllerIdentity,
-  AWSClusterRoleIdentity,
   AWSClusterStaticIdentity,
   Cluster,
-  crds,
   installCrds,
 } from '../../api/index.ts'
-import { ClusterRole, ClusterRoleBinding, Namespace, Secret, type Client } from '../../kube/index.ts'
+import { ClusterRole, ClusterRoleBinding, Secret, type Client } from '../../kube/index.ts'
 
-let one: ControlPlane
-let two: ControlPlane
+let hubs: TwoHubs
 let local: LocalAws
-let here: Client
-let there: Client
 before(async () => {
-  ;[one, two, local] = await Promise.all([
-    startControlPlane({ controllerManager: false, audit: false }),
-    startControlPlane({ controllerManager: false, audit: false }),
-    startLocalAws(),
-  ])
-  here = one.client()
-  there = two.client()
-  for (const client of [here, there]) {
-    await installCrds(client, crds({ conversion: 'none', borrowed: true }))
-    await namespace(client, hubNamespace)
-  }
-  await installForeign(here)
+  ;[hubs, local] = await Promise.all([startTwoHubs(), startLocalAws()])
+  await installForeign(hubs.here)
+  for (const client of [hubs.here, hubs.there]) await installCrds(client, [machines.crd])
 })
-after(() => Promise.all([one.stop(), two.stop(), local.stop()]))
+after(() => Promise.all([hubs.stop(), local.stop()]))
 
-const flags = ['--hub-namespace', hubNamespace]
 const all = { allowedNamespaces: {} }
-const keysOf = (id: string) => ({ accessKeyId: `AKIA${id}`, secretAccessKey: `very-secret-${id}` })
-
-/** Refused with these words, and nothing is paused or made anywhere. */
-const refused = async (words: string[], says: RegExp, from = one.kubeconfig, to = two.kubeconfig): Promise<string> => {
-  const { code, err, out } = await clusterctl([...words, ...flags], { kubeconfig: from }, { kubeconfig: to })
-  assert.equal(code, 1, out)
-  assert.match(err, says)
-  assert.match(err, /nothing was changed/)
-  assert.doesNotMatch(err, /very-secret/)
-  const space = words[words.indexOf('-n') + 1]!
-  assert.deepEqual(await contentsOfForeign(there, space), [])
-  for (const kind of [Cluster, AWSCluster])
-    for (const { metadata } of (await here.of(kind as typeof Cluster, space).list()).items)
-      assert.equal(metadata.annotations?.['move.lanyard.io/moving-to'], undefined)
-  return err
-}
-
-const contentsOfForeign = async (client: Client, space: string): Promise<string[]> =>
-  (await client.of(AWSCluster, space).list()).items.map(({ metadata }) => metadata.name!)
-
-const moved = async (words: string[], from = one, to: ControlPlane | 'directory' = two): Promise<string> => {
-  const { code, out, err } = await clusterctl([...words, ...flags], from, to === 'directory' ? undefined : to)
-  assert.equal(code, 0, `${err}${out}`)
-  return out
-}
-
-/** A cluster with a key of its own, on a hub where nobody ever looked at it. */
-const unseen = async (
-  key: string,
-  { labels = {}, ...spec }: { labels?: Record<string, string>; allowedNamespaces?: object } = {},
-): Promise<string> => {
-  const name = key.replace('/', '-')
-  await namespace(here, key.split('/')[0]!, labels)
-  await createKeys(here, `${hubNamespace}/${name}`, keysOf(name))
-  const secretRef = { namespace: hubNamespace, name }
-  await here.of(AWSClusterStaticIdentity).create({ metadata: { name }, spec: { ...all, secretRef, ...spec } })
-  await createCluster(here, key, { spec: { identityRef: staticReference(name) as never } })
-  return name
-}
+const moving = (space: string, ...more: string[]): string[] => ['-n', space, '--no-account-check', ...more]
 
 test('R3.56 R3.74 a target without a kind, with an older one, a paused cluster, a broken chain, a missing Secret, no rights on a side: each is named with the way out, before anything is paused', async () => {
-  const name = await unseen('pre/c')
+  const { one, two, here, there } = hubs
+  const name = await unseen(here, 'pre/c')
   await withMachines(here, 'pre/c')
-  const move = ['-n', 'pre', '--no-account-check']
+  const move = moving('pre')
 
-  await refused(move, /CRD machinedeployments.cluster.x-k8s.io is missing/)
+  await refused(hubs, move, /CRD machinedeployments.cluster.x-k8s.io is missing/)
   const crd = machineDeployments.crd
   const at = (name: string, storage: boolean) => ({ ...crd.spec.versions[0]!, name, storage })
   const serving = (...versions: ReturnType<typeof at>[]) => ({ ...crd, spec: { ...crd.spec, versions } })
   await installCrds(there, [serving(at('v1alpha4', true)), machineTemplates.crd])
-  await refused(move, /serves MachineDeployment as cluster.x-k8s.io\/v1alpha4 and not as .*v1beta1.*older/)
+  await refused(hubs, move, /serves MachineDeployment as cluster.x-k8s.io\/v1alpha4 and not as .*v1beta1.*older/)
   await installCrds(there, [serving(at('v1beta1', true), at('v1alpha4', false))])
   await eventually(() => there.of(machineDeployments.kind, 'default').list()) // discovery follows a moment later
 
   const clusters = here.of(Cluster, 'pre')
   await clusters.patch('c', { merge: { spec: { paused: true } } })
-  await refused(move, /Cluster pre\/c is paused, by somebody[^]*"paused":null/)
+  await refused(hubs, move, /Cluster pre\/c is paused, by somebody[^]*"paused":null/)
   await clusters.patch('c', { merge: { spec: { paused: null } } })
   const own = here.of(AWSCluster, 'pre')
   await own.patch('c', { merge: { metadata: { annotations: { 'cluster.x-k8s.io/paused': '' } } } })
-  await refused(move, /AWSCluster pre\/c is paused[^]*annotate awsclusters.* c cluster.x-k8s.io\/paused-/)
+  await refused(hubs, move, /AWSCluster pre\/c is paused[^]*annotate awsclusters.* c cluster.x-k8s.io\/paused-/)
   await own.patch('c', { merge: { metadata: { annotations: { 'cluster.x-k8s.io/paused': null } } } })
 
   await own.patch('c', { merge: { spec: { identityRef: roleReference('nowhere') } } })
   await refused(
+    hubs,
     move,
     /AWSCluster pre\/c: its identity cannot be used at the source[^]*AWSClusterRoleIdentity nowhere does not exist/,
   )
   await own.patch('c', { merge: { spec: { identityRef: staticReference(name) } } })
 
   await here.of(Secret, hubNamespace).delete(name)
-  await refused(move, new RegExp(`secret ${hubNamespace}/${name} of AWSClusterStaticIdentity ${name} does not exist`))
+  await refused(
+    hubs,
+    move,
+    new RegExp(`secret ${hubNamespace}/${name} of AWSClusterStaticIdentity ${name} does not exist`),
+  )
   await createKeys(here, `${hubNamespace}/${name}`, keysOf(name))
 
   for (const client of [here, there]) await reader(client)
   const ada = { user: 'ada' }
-  await refused(
-    move,
-    /you may not delete clusters.cluster.x-k8s.io in namespace pre at the source/,
-    one.kubeconfigFor(ada),
-  )
-  await refused(
-    move,
-    /you may not create awsclusters.* in namespace pre at the target/,
-    one.kubeconfig,
-    two.kubeconfigFor(ada),
-  )
-  await refused(move, /same cluster/, one.kubeconfig, one.kubeconfig)
+  await refused(hubs, move, /you may not delete clusters.cluster.x-k8s.io in namespace pre at the source/, {
+    from: { kubeconfig: one.kubeconfigFor(ada) },
+  })
+  await refused(hubs, move, /you may not create awsclusters.* in namespace pre at the target/, {
+    to: { kubeconfig: two.kubeconfigFor(ada) },
+  })
+  await refused(hubs, move, /same cluster/, { to: one })
 
-  const said = await moved([...move, '--dry-run'])
+  const said = await moved([...move, '--dry-run'], one, two)
   assert.match(said, /^KIND +NAME +SOURCE +TARGET +NOTE\nAWSClusterStaticIdentity +pre-c +keep +create\n/)
-  await moved(move)
+  await moved(move, one, two)
 })
 
 /** May look at everything and change nothing. */
@@ -171,115 +118,183 @@ const reader = async (client: Client): Promise<void> => {
   })
 }
 
-test('R3.58 an identity of the same name on the target is kept when it is the same, with its own uid; another content is refused with the difference, and no secret is shown', async () => {
-  const name = await unseen('same/c')
-  const { metadata } = await here.of(AWSClusterStaticIdentity).get(name)
-  // As other controllers leave it: the Secret is owned by its identity.
-  const owner = {
-    apiVersion: 'infrastructure.cluster.x-k8s.io/v1beta2',
-    kind: 'AWSClusterStaticIdentity',
-    name,
-    uid: metadata.uid,
+/** What Cluster API says of its objects, up to v1beta1 and from v1beta2. */
+const contracts = {
+  v1beta1: {
+    controlPlaneRef: undefined, // machines of the control plane tell that there is one
+    infrastructureRef: { apiVersion: 'infrastructure.cluster.x-k8s.io/v1beta1', kind: 'DockerCluster', name: 'd' },
+    initialized: { conditions: [{ type: 'ControlPlaneInitialized', status: 'True' }] },
+    provisioned: { infrastructureReady: true },
+    nodeRef: { apiVersion: 'v1', kind: 'Node', name: 'n' },
+  },
+  v1beta2: {
+    controlPlaneRef: { apiGroup: 'controlplane.cluster.x-k8s.io', kind: 'KubeadmControlPlane', name: 'k' },
+    infrastructureRef: { apiGroup: 'infrastructure.cluster.x-k8s.io', kind: 'DockerCluster', name: 'd' },
+    initialized: { initialization: { controlPlaneInitialized: true } },
+    provisioned: { initialization: { infrastructureProvisioned: true } },
+    nodeRef: { name: 'n' },
+  },
+}
+
+for (const [contract, says] of Object.entries(contracts))
+  test(`R3.74 a control plane or infrastructure that is still being made, a machine without its node, and whatever is being deleted are not moved (${contract}); an AWSCluster that is being built is, for it goes on anywhere`, async () => {
+    const { one, two, here, there } = hubs
+    const space = `making-${contract}`
+    const move = moving(space)
+    await unseen(here, `${space}/c`)
+    const clusters = here.of(Cluster, space)
+    const owned = here.of(machines.kind, space)
+    const labels = { 'cluster.x-k8s.io/control-plane': '', 'cluster.x-k8s.io/cluster-name': 'c' }
+    const ownerReferences = [ownedBy(Cluster, await clusters.get('c'))]
+    const machine = { namespace: space, labels, ownerReferences, finalizers: ['example.com/machine'] }
+    await owned.create({ metadata: { ...machine, name: 'm' }, status: { nodeRef: says.nodeRef } })
+    if (says.controlPlaneRef) {
+      await owned.patch('m', { merge: { metadata: { labels: { 'cluster.x-k8s.io/control-plane': null } } } })
+      await clusters.patch('c', { merge: { spec: { controlPlaneRef: says.controlPlaneRef } } })
+    }
+    await refused(hubs, move, new RegExp(`the control plane of Cluster ${space}/c is still being made`))
+    await clusters.patch('c', { merge: { status: says.initialized } }, { subresource: 'status' })
+
+    const { infrastructureRef } = (await clusters.get('c')).spec!
+    await clusters.patch('c', { merge: { spec: { infrastructureRef: says.infrastructureRef } } })
+    await refused(hubs, move, new RegExp(`DockerCluster d, the infrastructure of Cluster ${space}/c, is still being`))
+    await clusters.patch('c', { merge: { status: says.provisioned } }, { subresource: 'status' })
+
+    await owned.create({ metadata: { ...machine, name: 'new' } })
+    await refused(hubs, move, new RegExp(`Machine ${space}/new has no node yet`))
+    await owned.patch('new', { merge: { status: { nodeRef: says.nodeRef } } })
+    await owned.delete('new')
+    await refused(hubs, move, new RegExp(`Machine ${space}/new is being deleted[^]*wait until it is gone`))
+    await owned.patch('new', { merge: { metadata: { finalizers: null } } })
+
+    const other = here.of(AWSCluster, space)
+    const identityRef = staticReference(`${space}-c`) as never
+    const held = { namespace: space, name: 'goes', finalizers: ['example.com/aws'] }
+    await other.create({ metadata: held, spec: { region, identityRef } })
+    await other.delete('goes')
+    await refused(hubs, move, new RegExp(`AWSCluster ${space}/goes is being deleted`))
+    await other.patch('goes', { merge: { metadata: { finalizers: null } } })
+
+    // Back to its AWSCluster, of which nothing says that it is ready.
+    const reset = { infrastructureReady: null, initialization: { infrastructureProvisioned: null } }
+    await clusters.patch('c', { merge: { status: reset } }, { subresource: 'status' })
+    await clusters.patch('c', { merge: { spec: { infrastructureRef: null } } })
+    await clusters.patch('c', { merge: { spec: { infrastructureRef } } })
+    await moved(move, one, two)
+    assert.deepEqual(
+      (await there.of(machines.kind, space).list()).items.map(({ metadata }) => metadata.name),
+      ['m'],
+    )
+  })
+
+const movingTo = 'move.lanyard.io/moving-to'
+
+/** The names of Clusters and AWSClusters. */
+const clustersIn = async (client: Client, space: string): Promise<(string | undefined)[]> => {
+  const lists = await Promise.all([Cluster, AWSCluster].map((kind) => client.of(kind as typeof Cluster, space).list()))
+  return lists.flatMap(({ items }) => items.map(({ metadata }) => metadata.name))
+}
+
+test('R3.72 R3.74 the time is up while somebody holds a cluster: who, and what to do, is said; nothing is lost, nobody moves it to a third cluster, and the next run completes', async () => {
+  const { one, two, here, there } = hubs
+  await unseen(here, 'long/c')
+  const hold = (by: string | null): Promise<unknown> =>
+    here
+      .of(AWSCluster, 'long')
+      .patch('c', { merge: { metadata: { annotations: { 'clusterctl.cluster.x-k8s.io/block-move': by } } } })
+  await hold('lanyard')
+
+  const { code, err } = await beginMove(moving('long', '--timeout', '2'), one, two).result
+  assert.equal(code, 3)
+  assert.match(err, /gave up after 2 s pausing them on .*: AWSCluster long\/c is still being worked on by lanyard/)
+  assert.match(
+    err,
+    /clusterctl.cluster.x-k8s.io\/block-move off[^]*nothing is lost: run the same command again[^]*--timeout/,
+  )
+  assert.deepEqual([await clustersIn(here, 'long'), await clustersIn(there, 'long')], [['c', 'c'], []])
+
+  // Somebody wants it elsewhere now. For this target the mark is made to be that of another one.
+  const clusters = here.of(Cluster, 'long')
+  const { annotations } = (await clusters.get('c')).metadata
+  assert.equal(annotations?.['move.lanyard.io/moving-to-server'], two.server)
+  await clusters.patch('c', { merge: { metadata: { annotations: { [movingTo]: 'a-first-one' } } } })
+  await refused(
+    hubs,
+    moving('long', '--timeout', '20'),
+    new RegExp(
+      `Cluster long/c is on its way to another cluster, ${two.server} .*uid a-first-one[^]*finish that move first`,
+    ),
+  )
+  await clusters.patch('c', { merge: { metadata: { annotations: { [movingTo]: annotations?.[movingTo] } } } })
+
+  // It came in the moment before the pause, and gets its node after the move only.
+  const ownerReferences = [ownedBy(Cluster, await clusters.get('c'))]
+  const machine = { metadata: { namespace: 'long', name: 'late', ownerReferences }, spec: { clusterName: 'c' } }
+  await here.of(machines.kind, 'long').create(machine)
+  await hold(null)
+  await moved(moving('long'), one, two)
+  assert.ok(await there.of(machines.kind, 'long').find('late'))
+  assert.deepEqual([await clustersIn(here, 'long'), await clustersIn(there, 'long')], [[], ['c', 'c']])
+})
+
+test('R3.74 a cluster of the same name that came to the target from a third cluster is refused, whether it has arrived or is still coming', async () => {
+  const { here, there } = hubs
+  await unseen(here, 'third/c')
+  for (const mark of ['moving-from', 'moved-from']) {
+    const annotations = { [`move.lanyard.io/${mark}`]: 'a-third-one' }
+    await createCluster(there, 'third/c', { annotations })
+    await refused(hubs, moving('third'), /AWSCluster third\/c exists on the target and did not come from this source/)
+    await there.of(AWSCluster, 'third').delete('c')
+    await there.of(Cluster, 'third').delete('c')
   }
-  await here.of(Secret, hubNamespace).patch(name, { merge: { metadata: { ownerReferences: [owner] } } })
-  const move = ['-n', 'same', '--no-account-check']
-  const statics = there.of(AWSClusterStaticIdentity)
-
-  await statics.create({ metadata: { name }, spec: { ...all, secretRef: { namespace: 'other', name } } })
-  await refused(
-    move,
-    /exists on the target with another content: spec.secretRef is .*lanyard-hub.* at the source and .*other.* on the target/,
-  )
-  await statics.delete(name)
-  await statics.create({ metadata: { name }, spec: { secretRef: name, allowedNamespaces: { list: ['same', 'more'] } } })
-  await refused(
-    move,
-    /spec.allowedNamespaces is \{\} at the source and \{"list":\["more","same"\]\} on the target[^]*--keep-allowed-namespaces/,
-  )
-  await createKeys(there, `${hubNamespace}/${name}`, keysOf('another'))
-  await refused(
-    [...move, '--keep-allowed-namespaces'],
-    /Secret lanyard-hub\/same-c exists on the target and holds another access key/,
-  )
-  await there.of(Secret, hubNamespace).delete(name)
-
-  await moved([...move, '--keep-allowed-namespaces'])
-  const kept = await statics.get(name)
-  const secret = await there.of(Secret, hubNamespace).get(name)
-  assert.deepEqual(
-    secret.metadata.ownerReferences?.map(({ uid }) => uid),
-    [kept.metadata.uid],
-  )
-  assert.deepEqual(kept.spec.allowedNamespaces, { list: ['same', 'more'] })
 })
 
-test('R3.56 only the identities that are needed go along, over every link and with Secrets that no controller has touched', async () => {
-  await unseen('links/unused')
-  await here.of(AWSClusterRoleIdentity).create({
-    metadata: { name: 'near' },
-    spec: {
-      ...all,
-      roleARN: 'arn:aws:iam::220000000021:role/a',
-      sourceIdentityRef: staticReference('links-unused') as never,
-    },
-  })
-  await here.of(AWSClusterRoleIdentity).create({
-    metadata: { name: 'far' },
-    spec: { ...all, roleARN: 'arn:aws:iam::220000000022:role/b', sourceIdentityRef: roleReference('near') as never },
-  })
-  await here
-    .of(AWSClusterRoleIdentity)
-    .create({ metadata: { name: 'strange' }, spec: { ...all, roleARN: 'arn:aws:iam::220000000023:role/c' } })
-  await here.of(AWSCluster, 'links').patch('unused', { merge: { spec: { identityRef: roleReference('far') } } })
+test('R3.58 R3.74 what the hub of the target would refuse or not build is found before anything is paused, by its webhooks and by the names that are taken there; a normal bundle passes', async (t) => {
+  const { one, two, here, there } = hubs
+  const hub = await runIdentities(t, two, local)
+  await serveWebhooks(two, hub)
+  const accountID = '220000000041'
+  const name = await unseen(here, 'hooks/c', { spec: { accountID, bastion: { enabled: true } } })
+  await createKeys(here, `${hubNamespace}/${name}`, await hub.account(accountID).user(name, mayBuild))
 
-  await moved(['-n', 'links', '--no-account-check'])
+  await refused(hubs, moving('hooks'), /the target refuses AWSCluster hooks\/c: .*spec.bastion.enabled/)
+  await here.of(AWSCluster, 'hooks').patch('c', { merge: { spec: { bastion: null } } })
+  const statics = here.of(AWSClusterStaticIdentity)
+  await statics.patch(name, { merge: { spec: { allowedNamespaces: { list: ['hooks', 'team-*'] } } } })
+  await refused(hubs, moving('hooks'), /the target refuses AWSClusterStaticIdentity hooks-c: .*spec.allowedNamespaces/)
+  await statics.patch(name, { merge: { spec: { allowedNamespaces: { list: null } } } })
 
-  for (const role of ['near', 'far']) assert.ok(await there.of(AWSClusterRoleIdentity).find(role))
-  assert.ok(await there.of(Secret, hubNamespace).find('links-unused'))
-  assert.equal(await there.of(AWSClusterRoleIdentity).find('strange'), undefined)
-  for (const role of ['near', 'far', 'strange']) assert.ok(await here.of(AWSClusterRoleIdentity).find(role))
-})
-
-test('R3.56 a namespace that is made on the target gets the labels that permission depends on; one that is there without them is not given them', async () => {
-  const allowedNamespaces = { selector: { matchLabels: { tier: 'gold' } } }
-  const labels = { tier: 'gold', colour: 'blue' }
-  await unseen('gold/c', { labels, allowedNamespaces })
-  await unseen('poor/c', { labels, allowedNamespaces })
-  await namespace(there, 'poor')
-
+  await byKeys(hub, 'elsewhere/c', accountID, hubNamespace)
+  await stands(there, 'elsewhere/c', isReady(accountID))
   await refused(
-    ['-n', 'poor', '--no-account-check'],
-    /cannot be used at the target[^]*kubectl label namespace poor tier=gold/,
+    hubs,
+    moving('hooks'),
+    /AWSCluster hooks\/c would not be built on the target: AWSCluster elsewhere\/c has its name there, in account 220000000041/,
   )
-  await moved(['-n', 'gold', '--no-account-check'])
+  for (const kind of [AWSCluster, Cluster]) await there.of(kind as typeof Cluster, 'elsewhere').delete('c')
+  await eventually(async () => (await there.of(AWSCluster, 'elsewhere').find('c')) === undefined)
 
-  const { metadata } = await there.of(Namespace).get('gold')
-  assert.deepEqual(
-    { tier: metadata.labels?.['tier'], colour: metadata.labels?.['colour'] },
-    { tier: 'gold', colour: undefined },
-  )
+  await moved(['-n', 'hooks'], one, two)
+  await stands(there, 'hooks/c', isReady(accountID))
 })
 
 test('R3.58 the target’s own controller says that it reaches another account: nothing is moved, and what was copied is taken back', async (t) => {
+  const { two, here } = hubs
   const hub = await runIdentities(t, two, local)
   await here.of(AWSClusterControllerIdentity).create({ metadata: { name: 'default' }, spec: all })
   const accountID = '999999999999'
   await createCluster(here, 'wrong/c', { spec: { identityRef: controllerIdentity as never, accountID } })
 
   await refused(
+    hubs,
     ['-n', 'wrong'],
     /does not reach the account of AWSCluster wrong\/c by AWSClusterControllerIdentity default[^]*lives in account 999999999999[^]*reaches account 111111111111/,
   )
   assert.equal((await here.of(Cluster, 'wrong').get('c')).spec?.paused, undefined)
   assert.deepEqual((await hub.client.of(AWSClusterControllerIdentity).list()).items, [])
-  await removeCluster('wrong/c')
+  await here.of(AWSCluster, 'wrong').delete('c')
+  await here.of(Cluster, 'wrong').delete('c')
 })
-
-const removeCluster = async (key: string): Promise<void> => {
-  const [space, name] = key.split('/') as [string, string]
-  await here.of(AWSCluster, space).delete(name)
-  await here.of(Cluster, space).delete(name)
-}
 
 const folder = (t: TestContext): string => {
   const path = mkdtempSync(join(tmpdir(), 'lanyard-move-'))
@@ -293,7 +308,8 @@ const textsIn = (path: string): string =>
     .join('\n')
 
 test('R3.56 R3.73 into a directory and out of it: paused until somebody reads it, no secret in clear unless asked for, here again or on another hub', async (t) => {
-  const hub: IdentityHub = await runIdentities(t, two, local)
+  const { one, two, here, there } = hubs
+  const hub = await runIdentities(t, two, local)
   const name = 'files-c'
   const keys = await hub.account('220000000031').user(name)
   await namespace(here, 'files')
@@ -307,10 +323,7 @@ test('R3.56 R3.73 into a directory and out of it: paused until somebody reads it
   const pausedHere = async () => (await here.of(Cluster, 'files').get('c')).spec?.paused
 
   const closed = folder(t)
-  assert.match(
-    await moved(['-n', 'files', '--to-directory', closed], one, 'directory'),
-    /2 Secrets are there by name only/,
-  )
+  assert.match(await moved(['-n', 'files', '--to-directory', closed], one), /2 Secrets are there by name only/)
   assert.equal(await pausedHere(), true)
   assert.doesNotMatch(
     textsIn(closed),
@@ -318,7 +331,7 @@ test('R3.56 R3.73 into a directory and out of it: paused until somebody reads it
   )
   assert.ok(readdirSync(closed).every((file) => (statSync(join(closed, file)).mode & 0o077) === 0))
   // Elsewhere its Secrets are missing; here they are not, and here it goes on.
-  const without = await clusterctl(['--from-directory', closed, ...flags], one, two)
+  const without = await clusterctl(['--from-directory', closed, '--hub-namespace', hubNamespace], one, two)
   assert.equal(without.code, 1)
   assert.match(without.err, /Secret files\/c-ca was exported without its content[^]*--include-secrets/)
   await moved(['--from-directory', closed], one, one)
@@ -327,7 +340,7 @@ test('R3.56 R3.73 into a directory and out of it: paused until somebody reads it
   assert.equal(annotations?.['move.lanyard.io/moving-to'], undefined)
 
   const open = folder(t)
-  await moved(['-n', 'files', '--to-directory', open, '--include-secrets'], one, 'directory')
+  await moved(['-n', 'files', '--to-directory', open, '--include-secrets'], one)
   await moved(['--from-directory', open], one, two)
   await stands(there, 'files/c', isReady('220000000031'))
   assert.deepEqual(await contentsOfNamespace(there, 'files'), whole)
@@ -335,7 +348,7 @@ test('R3.56 R3.73 into a directory and out of it: paused until somebody reads it
   // Read a second time it changes nothing; and what was left here goes, although the other hub has acted since.
   await moved(['--from-directory', open], one, two)
   assert.equal(await pausedHere(), true)
-  await moved(['-n', 'files'])
+  await moved(['-n', 'files'], one, two)
   assert.deepEqual(await contentsOfNamespace(here, 'files'), [])
   assert.deepEqual(await contentsOfNamespace(there, 'files'), whole)
 })

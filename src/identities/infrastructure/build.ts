@@ -9,7 +9,6 @@ import { stepTypes, type Report } from './report.ts'
 import { ensureRouteTables } from './routes.ts'
 import { PausedMeanwhile, type Pending, type Scope } from './scope.ts'
 import { ensureSecurityGroups } from './security-groups.ts'
-import { takeSnapshot } from './snapshot.ts'
 import { ensureSubnets } from './subnets.ts'
 import { ensureVpc } from './vpc.ts'
 
@@ -59,7 +58,7 @@ export const build = async (scope: Scope): Promise<Built> => {
   const states: ConditionState[] = []
   let step = steps[0]!
   try {
-    scope.seen = await takeSnapshot(scope, scope.infrastructure.memory, scope)
+    await scope.look()
     for (step of steps) {
       const { type } = step
       const isSkipped = step.ownNetworkOnly === true && !scope.found.managed
@@ -88,7 +87,18 @@ export const chiefOf = (error: unknown): unknown => {
   )
 }
 
-const said = ({ ownNetworkOnly, type }: Step, { found, cluster }: Scope): string => {
+const said = (step: Step, scope: Scope): string => {
+  const untagged = scope.found.untagged.filter(
+    ({ id }) => step.type === (id.startsWith('vpc-') ? stepTypes.vpc : stepTypes.subnets),
+  )
+  if (untagged.length === 0) return saidOf(step, scope)
+  return `${saidOf(step, scope)}; without the tags of the cluster, which is tolerated, on ${untagged
+    .map(({ id }) => id)
+    .toSorted()
+    .join(', ')}: ${untagged[0]!.why}; allow ec2:CreateTags, or tag them yourself`
+}
+
+const saidOf = ({ ownNetworkOnly, type }: Step, { found, cluster }: Scope): string => {
   if (ownNetworkOnly && !found.managed) return `VPC ${found.vpcId} is not the cluster's own: its owner sees to this`
   if (type === stepTypes.vpc) return `VPC ${found.vpcId} (${found.managed ? 'made for the cluster' : 'used as it is'})`
   if (type === stepTypes.natGateways) return `calls out from ${found.natAddresses.join(', ') || 'nowhere'}`

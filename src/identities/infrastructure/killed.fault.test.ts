@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { after, before, test, type TestContext } from 'node:test'
-import type { Fault } from '../../../testkit/aws-front.ts'
+import { after, before, test } from 'node:test'
+import { blind, first, refusal, restated } from '../../../testkit/aws-front.ts'
 import {
   atOnce,
   contentsOf,
@@ -8,12 +8,15 @@ import {
   ec2Of,
   isBuilt,
   isGone,
+  madeThrough,
   oneCluster,
   removeCluster,
   roleIn,
   says,
+  shapeOf,
 } from '../../../testkit/aws-network.ts'
-import { runIdentities, type IdentityHub } from '../../../testkit/identity-hub.ts'
+import { runIdentities } from '../../../testkit/identity-hub.ts'
+import { startIdentityProcess, type IdentityProcess } from '../../../testkit/identity-process.ts'
 import {
   eventually,
   rounds,
@@ -22,7 +25,6 @@ import {
   startLocalAws,
   type ControlPlane,
   type LocalAws,
-  type Random,
 } from '../../../testkit/index.ts'
 import { AWSCluster, crds, installCrds } from '../../api/index.ts'
 
@@ -34,68 +36,73 @@ before(async () => {
 })
 after(() => Promise.all([plane.stop(), local.stop()]))
 
-/** Long enough to go the way of a process that has just started, and short enough to wait for. */
-const infrastructure = { ...atOnce, settleMs: 100 }
-
-/** Kills the hub at its `n`th call from now, before AWS has it or before the answer is back, and starts another one. */
+/** SIGKILL at the hub's `n`th call from now, before AWS has it or before the answer is back, and another one is started. */
 const killedAt = async (
-  t: TestContext,
-  hub: IdentityHub,
+  { front, process: hub }: IdentityProcess,
   n: number,
-  random: Random,
+  how: 'cut' | 'lost',
   isOver: () => Promise<boolean>,
-): Promise<IdentityHub> => {
+): Promise<string | undefined> => {
   const { promise: killed, resolve } = Promise.withResolvers<void>()
-  const how = random.pick(['cut', 'lost'] as const)
   let calls = 0
-  let at = ''
-  hub.front.fault = ({ action }) => {
+  let at: string | undefined
+  front.fault = (call) => {
     if (++calls < n) return undefined
-    at = action
-    resolve(hub.stop())
-    return how // whatever it still sends is of a process that is gone
+    at ??= call.action
+    resolve(hub.kill())
+    return how // what was on its way when it died
   }
-  const over = eventually(isOver, { timeoutMs: 90_000 }).then(() => hub.stop())
+  const over = eventually(async () => at !== undefined || (await isOver()), { timeoutMs: 90_000 })
   await Promise.race([killed, over])
-  await hub.stop()
-  hub.front.fault = () => undefined
-  t.diagnostic(at ? `killed at call ${n}, ${at}, ${how}` : `over before call ${n}`)
-  void over.catch(() => {})
-  return runIdentities(t, plane, local, { infrastructure, before: hub })
+  await hub.kill()
+  front.fault = blind(() => undefined) // what was made last may not be shown yet
+  hub.spawn()
+  return at
 }
+
+/** About as many calls as it takes to build a cluster, and to remove it. */
+const [callsToBuild, callsToRemove] = [60, 55]
 
 test('R3.1 R3.67 a hub that is killed at any point of building or removing a cluster: everything once, and in the end nothing', async (t) => {
   const random = seededRandom(t)
-  let hub = await runIdentities(t, plane, local, { infrastructure })
-  for (let round = 1; round <= rounds(4); round++) {
+  const hub = await startIdentityProcess(t, plane, local, { ...atOnce, settleMs: 500 })
+  const { client, aws, account, front } = hub
+  const points: string[] = []
+  const undisturbed = await roleIn(hub, '310000000000')
+  await createCluster(client, 'killed/c0', { spec: undisturbed })
+  const wanted = await shapeOf(aws, account('310000000000'), await isBuilt(client, 'killed/c0'))
+  await removeCluster(client, 'killed/c0')
+  for (let round = 1; round <= rounds(3); round++) {
     const id = String(310_000_000_000 + round)
     const spec = await roleIn(hub, id)
     const [space, name] = ['killed', `c${round}`]
-    const { client, aws, account } = hub
+    const made = madeThrough(front)
     const isThere = async (): Promise<boolean> => (await client.of(AWSCluster, space).get(name)).status?.ready === true
     const isAbsent = async (): Promise<boolean> => !(await client.of(AWSCluster, space).find(name))
+    const kill = async (most: number, isOver: () => Promise<boolean>): Promise<void> => {
+      const [n, how] = [1 + random.below(most), random.pick(['cut', 'lost'] as const)]
+      const at = await killedAt(hub, n, how, isOver)
+      points.push(at ? `${n} ${at} ${how}` : `${n} at rest`)
+    }
+    const calls = front.calls.length
     await createCluster(client, `${space}/${name}`, { spec })
-    hub = await killedAt(t, hub, 1 + random.below(40), random, isThere)
-    await isBuilt(client, `${space}/${name}`)
-    assert.deepEqual(await contentsOf(aws, account(id)), oneCluster)
+    await kill(callsToBuild, isThere)
+    const cluster = await isBuilt(client, `${space}/${name}`)
+    assert.deepEqual(await contentsOf(aws, account(id)), oneCluster, points.at(-1)!)
+    assert.deepEqual(await shapeOf(aws, account(id), cluster), wanted)
+    const built = front.calls.length
 
     await client.of(AWSCluster, space).delete(name)
-    hub = await killedAt(t, hub, 1 + random.below(30), random, isAbsent)
+    await kill(callsToRemove, isAbsent)
     await isGone(client, `${space}/${name}`)
-    assert.deepEqual(await contentsOf(aws, account(id)), {})
+    assert.deepEqual(await contentsOf(aws, account(id)), {}, points.at(-1)!)
+    assert.deepEqual(made(), oneCluster, points.slice(-2).join())
+    t.diagnostic(
+      `round ${round}: killed at ${points.slice(-2).join(' and ')}; ${built - calls} and ${front.calls.length - built} calls`,
+    )
   }
+  t.diagnostic(`${points.length} kills, ${points.filter((one) => one.endsWith('at rest')).length} of them at rest`)
 })
-
-/** Answers like this to the first few calls of each of these actions. */
-const first = (times: number, faults: Record<string, Exclude<ReturnType<Fault>, undefined>>): Fault => {
-  const left = new Map(Object.keys(faults).map((action) => [action, times]))
-  return ({ action }) => {
-    const more = left.get(action) ?? 0
-    left.set(action, more - 1)
-    return more > 0 ? faults[action] : undefined
-  }
-}
-const refusal = (code: string, status = 400) => ({ status, code })
 
 test('R3.67 AWS that does not know yet what it has just made: nothing is made twice', async (t) => {
   const hub = await runIdentities(t, plane, local, { infrastructure: atOnce })
@@ -170,4 +177,152 @@ test('R3.71 limits, throttling and things in use: said in the conditions, waited
     (await ec2Of(aws, account('330000000002')).vpcs({ filters: { 'tag:lanyard.io/aws-cluster': 'good/one' } })).length,
     1,
   )
+})
+
+test('R3.66 R3.67 things that take AWS minutes: looked at and not made again, ready when they are there, replaced if they fail; and as slow to go', async (t) => {
+  const hub = await runIdentities(t, plane, local, { infrastructure: atOnce })
+  const { client, account, aws, front } = hub
+  const id = '340000000001'
+  const spec = await roleIn(hub, id)
+  const available = '<state>available</state>'
+  const failure = '<failureCode>InsufficientFreeAddressesInSubnet</failureCode><failureMessage>full</failureMessage>'
+  /** How AWS says it; the local one has everything at once. */
+  const told = { network: 'pending', nat: 'pending', balancer: 'provisioning', gone: 'deleted', associated: true }
+  const inAnHour = new Date(Date.now() + 3_600_000).toISOString()
+  let isNew = true
+  const failed = new Set<string>()
+  front.rewrite = ({ action }, { text }) => {
+    const kind = action.replace(/^(Create|Describe)/, '').replace(/s$/, '')
+    const state = (value: string) => `<state>${value}</state>`
+    if (kind === 'Vpc') return restated(text, 'vpcId', available, () => state(told.network))
+    if (kind === 'Subnet') return restated(text, 'subnetId', available, () => state(told.network))
+    if (kind === 'Addresse' && told.associated)
+      return restated(text, 'allocationId', '<domain>', () => '<associationId>eipassoc-1</associationId><domain>')
+    if (kind === 'LoadBalancer')
+      return restated(text, 'LoadBalancerArn', '<Code>active</Code>', (arn) =>
+        failed.has(arn) ? '<Code>failed</Code><Reason>no capacity</Reason>' : `<Code>${told.balancer}</Code>`,
+      )
+    if (kind !== 'NatGateway') return text
+    const living = restated(text, 'natGatewayId', available, (nat) =>
+      failed.has(nat) ? state('failed') + failure : state(told.nat),
+    )
+    const all = restated(living, 'natGatewayId', state('deleted'), (nat) =>
+      failed.has(nat) ? state('deleted') + failure : state(told.gone),
+    )
+    return isNew ? all.replaceAll(/<createTime>[^<]+/g, `<createTime>${inAnHour}`) : all
+  }
+  /** When AWS was looked at a few times more. */
+  const someLooks = async (): Promise<void> => {
+    const looks = front.count('DescribeNatGateways') + 3
+    await eventually(() => assert.ok(front.count('DescribeNatGateways') >= looks), { timeoutMs: 60_000 })
+  }
+
+  await createCluster(client, 'slow/one', { spec })
+  const waits = await says(client, 'slow/one', 'LoadBalancerReady', 'WaitForDNSName')
+  await says(client, 'slow/one', 'VpcReady', 'VpcCreationStarted')
+  await says(client, 'slow/one', 'SubnetsReady', 'SubnetsCreationStarted')
+  await says(client, 'slow/one', 'NatGatewaysReady', 'NatGatewaysCreationStarted')
+  await says(client, 'slow/one', 'RouteTablesReady', 'NatGatewaysCreationStarted')
+  assert.equal(waits.spec?.controlPlaneEndpoint?.host, undefined)
+  const calls = front.calls.length
+  await someLooks()
+  const written = front.calls.slice(calls).filter(({ action }) => !action.startsWith('Describe'))
+  assert.deepEqual(written, [])
+
+  // One of three gateways fails, and then the load balancer.
+  told.network = 'available'
+  await says(client, 'slow/one', 'SubnetsReady', 'True')
+  const [bad, ...good] = await ec2Of(aws, account(id)).natGateways({})
+  failed.add(bad!.id)
+  const why = `NatGatewaysReconciliationFailed: NAT gateway ${bad!.id} .* failed: Insufficient.*: full; `
+  await says(client, 'slow/one', 'NatGatewaysReady', new RegExp(`${why}another one is made at`))
+  assert.equal(front.count('DeleteNatGateway'), 0)
+  isNew = false
+  await client.of(AWSCluster, 'slow').patch('one', { merge: { spec: { imageLookupOrg: 'news' } } })
+  await says(client, 'slow/one', 'NatGatewaysReady', new RegExp(`${why}.*as soon as address .* is free`))
+  assert.equal(front.count('DeleteNatGateway'), 1)
+  await someLooks()
+  assert.equal(front.count('CreateNatGateway'), 3)
+  told.associated = false
+  await says(
+    client,
+    'slow/one',
+    'NatGatewaysReady',
+    new RegExp(`CreationStarted: .*in place of ${bad!.id}, which failed`),
+  )
+  assert.deepEqual([front.count('CreateNatGateway'), front.count('AllocateAddress')], [4, 3])
+  told.nat = 'available'
+  await says(client, 'slow/one', 'RouteTablesReady', 'True')
+  const { status } = await says(client, 'slow/one', 'LoadBalancerReady', 'WaitForDNSName')
+  assert.notEqual(status?.ready, true)
+  failed.add(status!.networkStatus!.apiServerElb!.arn!)
+  await says(
+    client,
+    'slow/one',
+    'LoadBalancerReady',
+    /LoadBalancerFailed: load balancer .* failed: no capacity; it was del/,
+  )
+  await eventually(() => assert.equal(front.count('CreateLoadBalancer'), 2), { timeoutMs: 60_000 })
+  told.balancer = 'active'
+  const built = await isBuilt(client, 'slow/one')
+  assert.match(built.spec?.controlPlaneEndpoint?.host ?? '', /elb\.amazonaws\.com$/)
+  assert.deepEqual(await contentsOf(aws, account(id)), oneCluster)
+
+  // The same on the way back: gateways, their addresses, and whatever interfaces of the load balancer still stand on.
+  Object.assign(told, { gone: 'deleting', associated: true })
+  await client.of(AWSCluster, 'slow').delete('one')
+  await says(client, 'slow/one', 'Ready', new RegExp(`Deleting: left in AWS: .*NAT gateway ${good[0]!.id}`))
+  told.gone = 'deleted'
+  await says(client, 'slow/one', 'Ready', /Deleting: left in AWS: address .*, which is still in use/)
+  await someLooks()
+  assert.equal(front.count('ReleaseAddress'), 0)
+  told.associated = false
+  const inUse = ['DetachInternetGateway', 'DeleteSubnet', 'DeleteSecurityGroup', 'DeleteVpc']
+  front.fault = ({ action }) =>
+    inUse.includes(action) ? refusal(action === 'DeleteVpc' ? 'IncorrectState' : 'DependencyViolation') : undefined
+  const stands = ['internet gateway igw-', 'subnet subnet-', 'security group sg-', 'VPC vpc-']
+  for (const what of stands) {
+    await says(client, 'slow/one', 'Ready', new RegExp(`Deleting: left in AWS: ${what}.* still in use`))
+    inUse.shift()
+  }
+  await isGone(client, 'slow/one')
+  assert.deepEqual(await contentsOf(aws, account(id)), {})
+})
+
+test('R3.71 quotas: each is told where it is met, with what to do; what is there stays, and it goes on when they are raised', async (t) => {
+  const hub = await runIdentities(t, plane, local, { infrastructure: atOnce })
+  const { client, account, aws, front } = hub
+  const spec = await roleIn(hub, '350000000001')
+  const quotas = [
+    ['CreateVpc', 'VpcLimitExceeded', 'VpcReady'],
+    ['CreateNatGateway', 'NatGatewayLimitExceeded', 'NatGatewaysReady'],
+    ['CreateLoadBalancer', 'TooManyLoadBalancers', 'LoadBalancerReady'],
+  ] as const
+  const met = new Set<string>(quotas.map(([action]) => action))
+  const made = madeThrough(front)
+  const early = first(1, {
+    CreateRoute: refusal('IncorrectState'),
+    CreateSubnet: refusal('RequestLimitExceeded', 503),
+    CreateTargetGroup: refusal('Throttling'),
+  })
+  front.fault = (call) => {
+    const quota = quotas.find(([action]) => action === call.action && met.has(action))
+    return quota ? refusal(quota[1]) : early(call)
+  }
+  await createCluster(client, 'full/one', { spec })
+  for (const [action, code, type] of quotas) {
+    const cluster = await says(
+      client,
+      'full/one',
+      type,
+      new RegExp(`${code}.*; ask for a higher limit in Service Quotas`),
+    )
+    assert.notEqual(cluster.status?.ready, true)
+    met.delete(action)
+  }
+  await isBuilt(client, 'full/one')
+  assert.deepEqual(await contentsOf(aws, account('350000000001')), oneCluster)
+  assert.deepEqual(made(), oneCluster)
+  assert.ok(front.count('CreateRoute') > 6)
+  await removeCluster(client, 'full/one')
 })

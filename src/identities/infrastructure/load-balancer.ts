@@ -24,16 +24,11 @@ export const ensureLoadBalancer = async (scope: Scope): Promise<Pending | undefi
   const spec = cluster.spec?.controlPlaneLoadBalancer ?? {}
   const tags = tagsFor(cluster, 'nlb', 'apiserver')
   const balancer = (await ownLoadBalancer(scope)) ?? (await makeLoadBalancer(scope, spec, tags))
+  if (balancer.state === 'failed') await discard(scope, balancer)
   await keepBalancer(scope, spec, balancer)
   const group = await ensureTargetGroup(scope, spec, tagsFor(cluster, 'tg', 'apiserver'))
   await ensureListener(scope, balancer.arn, group.arn, tags)
   scope.found.loadBalancer = balancer
-  if (balancer.state === 'failed')
-    throw waiting('LoadBalancerFailed', {
-      afterMs: lookAgainMs,
-      message: `load balancer ${balancer.name} failed in AWS`,
-      next: 'see why with aws elbv2 describe-load-balancers, and delete it: another one is made as long as no endpoint is set',
-    })
   if (balancer.dnsName === '' || balancer.state === 'provisioning')
     return { reason: 'WaitForDNSName', message: `load balancer ${balancer.name} is being made` }
   await scope.change({
@@ -42,6 +37,19 @@ export const ensureLoadBalancer = async (scope: Scope): Promise<Pending | undefi
       : { host: balancer.dnsName, port: scope.apiPort },
   })
   return undefined
+}
+
+/** What failed before anybody knew its address is made anew. What clients know has no replacement. */
+const discard = async (scope: Scope, { arn, name, failure }: LoadBalancer): Promise<never> => {
+  const isKnown = Boolean(scope.cluster.spec?.controlPlaneEndpoint?.host)
+  if (!isKnown) await scope.elb.deleteLoadBalancer(arn)
+  throw waiting('LoadBalancerFailed', {
+    afterMs: isKnown ? lookAgainMs : scope.replaceMs,
+    message: `load balancer ${name} failed: ${failure ?? 'AWS does not say why'}`,
+    next: isKnown
+      ? 'clients know its address: see with aws elbv2 describe-load-balancers what can be done'
+      : 'it was deleted, and another one is made; mend the cause until then',
+  })
 }
 
 /** By its name, which is unique in account and region. One of that name which is not ours is not touched. */

@@ -40,13 +40,19 @@ export class Memory {
   }
 
   /**
-   * How long it takes until everything that an earlier process did is sure to be visible. Whatever has neither a token nor a name of
-   * its own (a VPC, an address) is made only then: it might be there already.
+   * How long it takes until everything that an earlier process did is sure to be visible. Whatever AWS would make a second time (a VPC,
+   * an address) is made only then: it might be there already.
    */
   unsettledMs(key: string): number {
     const known = this.#known.get(key)
     if (!known || known.untouched) return 0
     return Math.max(known.since + this.#settleMs - this.#clock.now(), 0)
+  }
+
+  /** Whether a list that was asked for at this time shows all that an earlier process did. */
+  isSettled(key: string, at: number): boolean {
+    const known = this.#known.get(key)
+    return !known || known.untouched || at >= known.since + this.#settleMs
   }
 
   /** Something was made: it counts, although lists may not show it yet. */

@@ -21,6 +21,11 @@ export const ownTagCount = 7
 /** `namespace/name`, the value of the owner tag. */
 export const ownerOf = ({ metadata }: Pick<AWSCluster, 'metadata'>): string => `${metadata.namespace}/${metadata.name}`
 
+/** Finds what another provider may have made for a cluster of this name, and what we did. */
+export const ofTheField = ({ metadata }: AWSCluster): Record<string, string> => ({
+  [`tag:${fieldClusterTag(metadata.name!)}`]: 'owned',
+})
+
 /** Whether another provider, which cannot tell namespaces apart, has made it for a cluster of this name. */
 export const isOfTheField = (cluster: AWSCluster, tags: AwsTags): boolean =>
   tags[fieldClusterTag(cluster.metadata.name!)] === 'owned' && tags[ownerTag] === undefined

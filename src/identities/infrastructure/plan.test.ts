@@ -269,6 +269,12 @@ test('R3.67 a process that has just started waits before it makes what may be th
   assert.equal(memory.unsettledMs('old/one'), 15_000)
   clock.advance(15_000)
   assert.equal(memory.unsettledMs('old/one'), 0)
+  // What counts is when the list was asked for, not when something is made of it.
+  assert.deepEqual(
+    [0, 14_999, 15_000].map((at) => memory.isSettled('old/one', at)),
+    [false, false, true],
+  )
+  assert.equal(memory.isSettled('new/one', 0), true)
 
   memory.made('old/one', 'vpcs', { id: 'vpc-1' })
   assert.deepEqual(memory.with('old/one', 'vpcs', [{ id: 'vpc-2' }]), [{ id: 'vpc-2' }, { id: 'vpc-1' }])

@@ -9,8 +9,8 @@ import { build, chiefOf, statusOf, steps } from './build.ts'
 import { removeInfrastructure } from './removal.ts'
 import { readyType, report, severityOf, summary, type Severity } from './report.ts'
 import { PausedMeanwhile, Scope, type Infrastructure } from './scope.ts'
-import { takeSnapshot } from './snapshot.ts'
 import { apiPortOf, fingerprint, isLeftAlone, notYet, standingOf } from './standing.ts'
+import { refuseToForget } from './strangers.ts'
 import { changeCluster, holdsMove } from './writes.ts'
 
 /** Makes AWS match one cluster, or removes what it has there. Does nothing while the cluster is paused or may not act. */
@@ -93,7 +93,7 @@ const make = async (scope: Scope, severity: Severity): Promise<number | undefine
   const { room, settings } = scope.infrastructure
   const { states, failure } = await build(scope)
   if (failure) {
-    const error = inItsTime(scope, failure.error)
+    const error = advised(inItsTime(scope, failure.error))
     const state = failureState(scope, error, failure.step)
     if (state) {
       const all = [...states, state]
@@ -140,16 +140,27 @@ const failureState = (
 /** What was made a moment ago may be unknown to the next call, or known to it only: that is looked at again soon, and is no failure. */
 const inItsTime = (scope: Scope, error: unknown): unknown => {
   const { memory, settings } = scope.infrastructure
-  if (!failedFor(error, 'NotFound', 'AlreadyExists') || !memory.madeSomething(scope.key)) return error
+  const isEarly =
+    failedFor(error, 'NotFound', 'AlreadyExists') || (failedFor(error, 'Conflict') && error.code === 'IncorrectState')
+  if (!isEarly || (scope.isSettled && !memory.madeSomething(scope.key))) return error
   const message = `AWS does not show yet what was just made: ${error.message}`
   return waiting('NotVisibleYet', { afterMs: settings.pollMs, message, cause: error })
 }
+
+/** A limit of the account is for people to raise. */
+const advised = (error: unknown): unknown =>
+  failedFor(error, 'LimitExceeded') && !error.next
+    ? error.with({
+        next: 'ask for a higher limit in Service Quotas, or remove what the account does not need; it is tried again',
+      })
+    : error
 
 /** Removes what it can, and the finalizer when nothing is left. */
 const remove = async (scope: Scope): Promise<number | undefined> => {
   const { memory, settings } = scope.infrastructure
   try {
-    scope.seen = await takeSnapshot(scope, memory, scope)
+    await scope.look()
+    await refuseToForget(scope)
     const left = await removeInfrastructure(scope)
     if (left.length === 0) {
       await scope.change({ finalizer: false, holdMove: false })
@@ -160,7 +171,8 @@ const remove = async (scope: Scope): Promise<number | undefined> => {
   } catch (failure) {
     const error = chiefOf(failure)
     const isPassing: boolean = failedFor(error, ...passing)
-    if (error instanceof AwsError && !isPassing && !scope.signal.aborted)
+    const isTold = error instanceof AwsError || error instanceof ReconcileError
+    if (isTold && !isPassing && !scope.signal.aborted)
       await reportRemoval(scope, 'DeletingFailed', error.message, 'Warning')
     throw error
   }

@@ -1,9 +1,9 @@
-import { failedFor, type AwsTags } from '../../aws/index.ts'
+import { failedFor, type Address, type AwsTags } from '../../aws/index.ts'
 import { inParallel } from '../../runtime/index.ts'
 import { isDisabled, ownLoadBalancer, ownTargetGroup } from './load-balancer.ts'
 import { cloudProviderTag } from './names.ts'
 import type { Scope } from './scope.ts'
-import { takeSnapshot, type Snapshot } from './snapshot.ts'
+import type { Snapshot } from './snapshot.ts'
 
 /** Things removed at the same time. */
 const width = 4
@@ -38,14 +38,14 @@ export const removeInfrastructure = async (scope: Scope): Promise<string[]> => {
     if (left.length > 0) return left
   }
   // Lists may still show what is gone, and not yet show what an earlier process made: only a later look that finds nothing ends it.
-  if (idsIn(scope.seen).length > 0) scope.seen = await takeSnapshot(scope, scope.infrastructure.memory, scope)
+  if (idsIn(scope.seen).length > 0) await scope.look()
   const left = idsIn(scope.seen)
-  if (left.length > 0 || scope.infrastructure.memory.unsettledMs(scope.key) === 0) return left
+  if (left.length > 0 || scope.isSettled) return left
   return ['whatever was made just before this process started, and cannot be seen yet']
 }
 
-const idsIn = (snapshot: Snapshot): string[] =>
-  Object.values(snapshot).flatMap((things: { id: string }[]) => things.map(({ id }) => id))
+const idsIn = ({ formerNatGateways: _gone, ...present }: Snapshot): string[] =>
+  Object.values(present).flatMap((things: { id: string }[]) => things.map(({ id }) => id))
 
 /** Removes each, several at once. What is gone already is gone; what is in use is left for the next time. */
 const removed = async <T extends { id: string }>(
@@ -102,18 +102,19 @@ const removeNatGateways: Stage = async (scope) => {
     ({ id }) => id,
   )
   if (natGateways.length === 0) return []
-  const again = await takeSnapshot(scope, scope.infrastructure.memory, scope)
-  scope.seen = again
-  return again.natGateways.map(({ id }) => `NAT gateway ${id}`)
+  await scope.look()
+  return scope.seen.natGateways.map(({ id }) => `NAT gateway ${id}`)
 }
 
-const releaseAddresses: Stage = (scope) =>
-  removed(
-    scope,
-    scope.seen.addresses,
-    ({ id }) => scope.ec2.releaseAddress(id),
-    ({ publicIp }) => `address ${publicIp}`,
+/** An address stays with its gateway for a moment after that is gone. AWS refuses it then in the words of a missing right. */
+const releaseAddresses: Stage = async (scope) => {
+  const { held = [], free = [] } = Object.groupBy(scope.seen.addresses, ({ associated }) =>
+    associated ? 'held' : 'free',
   )
+  const say = ({ publicIp }: Address): string => `address ${publicIp}`
+  const left = await removed(scope, free, ({ id }) => scope.ec2.releaseAddress(id), say)
+  return [...held.map((one) => `${say(one)}, which is still in use`), ...left]
+}
 
 const removeRouteTables: Stage = (scope) =>
   removed(

@@ -7,8 +7,6 @@ import { partOf } from './snapshot.ts'
 
 const everywhere = '0.0.0.0/0'
 const width = 4
-/** AWS keeps a token for a day; a table that a person deletes must be made again sooner. */
-const tokenMs = 900_000
 
 /** One route table for each subnet, with one route out. Other routes in it are somebody else's. */
 export const ensureRouteTables = async (scope: Scope): Promise<Pending | undefined> => {
@@ -44,14 +42,11 @@ const routeTableOf = async (scope: Scope, subnet: SubnetSpec): Promise<RouteTabl
   const isOf = ({ associations }: RouteTable): boolean =>
     associations.some(({ subnetId }) => subnetId === subnet.resourceID)
   const present = seen.routeTables.find(isOf) ?? partOf(seen.routeTables, part)
-  const lately = String(Math.floor(scope.infrastructure.room.clock.now() / tokenMs))
-  const token = clientToken(scope.owner, part, found.vpcId, lately)
+  const token = clientToken(scope.owner, part, found.vpcId, scope.lately)
   const table =
     present ??
-    (await scope.make(
-      'routeTables',
-      () => scope.ec2.createRouteTable({ vpcId: found.vpcId, clientToken: token }, tags),
-      { onlyOnce: true },
+    (await scope.make('routeTables', () =>
+      scope.ec2.createRouteTable({ vpcId: found.vpcId, clientToken: token }, tags),
     ))
   if (present) await scope.keepTags(table, tags)
   if (!isOf(table)) await scope.ec2.associateRouteTable(table.id, subnet.resourceID!)

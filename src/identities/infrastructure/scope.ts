@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { AWSCluster } from '../../api/index.ts'
-import type { AwsTags, LoadBalancer } from '../../aws/index.ts'
+import { failedFor, type AwsTags, type LoadBalancer } from '../../aws/index.ts'
 import { keyOf } from '../../kube/index.ts'
 import { waiting } from '../../runtime/index.ts'
 import { clusterOf, isPaused } from '../paused.ts'
@@ -9,7 +9,7 @@ import type { ClientOptions, Clients } from './clients.ts'
 import type { Memory } from './memory.ts'
 import { missingTags, ownerOf, type GroupRole } from './names.ts'
 import { networkOf, type Network, type SubnetSpec } from './plan.ts'
-import type { Snapshot } from './snapshot.ts'
+import { takeSnapshot, type Snapshot } from './snapshot.ts'
 import { changeCluster, type InfrastructureChange } from './writes.ts'
 
 export interface InfrastructureSettings {
@@ -24,6 +24,8 @@ export interface InfrastructureSettings {
   /** How often a paused cluster is looked at. */
   pausedMs: number
 }
+
+const tokenMs = 900_000
 
 /** What all parts of the infrastructure get. */
 export interface Infrastructure {
@@ -53,6 +55,8 @@ export interface Found {
   natAddresses: string[]
   groups: Record<GroupRole, string>
   loadBalancer?: LoadBalancer | undefined
+  /** What is somebody else's and could not be tagged. */
+  untagged: { id: string; why: string }[]
 }
 
 /** The cluster is paused: whoever paused it wants nothing to be touched. */
@@ -70,6 +74,7 @@ export class Scope {
   readonly key: string
   readonly owner: string
   seen!: Snapshot
+  #lookedAt = 0
   readonly found: Found = {
     vpcId: '',
     vpcCidr: '',
@@ -78,6 +83,7 @@ export class Scope {
     natGateways: new Map(),
     natAddresses: [],
     groups: { 'apiserver-lb': '', lb: '', controlplane: '', node: '' },
+    untagged: [],
   }
   #cluster: AWSCluster
   #begun: Promise<void> | undefined
@@ -118,6 +124,18 @@ export class Scope {
     return this.#overtaken
   }
 
+  /** Looks at what there is in AWS. */
+  async look(): Promise<void> {
+    const { memory, room } = this.infrastructure
+    this.#lookedAt = room.clock.now()
+    this.seen = await takeSnapshot(this, memory, this)
+  }
+
+  /** Whether what was seen is all that an earlier process has made. */
+  get isSettled(): boolean {
+    return this.infrastructure.memory.isSettled(this.key, this.#lookedAt)
+  }
+
   /** Its status was written. */
   adopt(cluster: AWSCluster): void {
     if (cluster.metadata.generation !== this.#cluster.metadata.generation) this.#overtaken = true
@@ -136,27 +154,53 @@ export class Scope {
   }
 
   /**
-   * Makes something. What AWS cannot tell by a token or a name that it was made before waits until everything that was is visible:
-   * a process that was killed between a call and its answer must not have a successor that makes the same again.
+   * Makes something. What AWS itself does not refuse a second time, by its name or its block, waits until everything that was made is
+   * visible: a process that was killed between a call and its answer must not have a successor that makes the same again. Tokens, where
+   * there are some, guard one process against its own lost answers; they change with time, and so do not guard the next one.
    */
   async make<K extends keyof Snapshot>(
     kind: K,
     create: () => Promise<Snapshot[K][number]>,
     { onlyOnce = false }: { onlyOnce?: boolean } = {},
   ): Promise<Snapshot[K][number]> {
-    const afterMs = onlyOnce ? 0 : this.infrastructure.memory.unsettledMs(this.key)
-    if (afterMs > 0)
-      throw waiting('Settling', { afterMs, message: 'this process has just started; what was made before may show up' })
+    if (!onlyOnce && !this.isSettled)
+      throw waiting('Settling', {
+        afterMs: this.infrastructure.memory.unsettledMs(this.key),
+        message: 'this process has just started; what was made before may show up',
+      })
     const thing = await create()
     this.infrastructure.memory.made(this.key, kind, thing)
     ;(this.seen[kind] as Snapshot[K][number][]).push(thing)
     return thing
   }
 
+  /** What AWS could not make is made anew after this time. */
+  get replaceMs(): number {
+    return 60 * this.infrastructure.settings.retryMs
+  }
+
+  /**
+   * AWS keeps a token for a day, and answers it with what it made then, even if that is gone. Part of each token is a number that is
+   * another one after a quarter of an hour, so that what a person deletes is made again.
+   */
+  get lately(): string {
+    return String(Math.floor(this.infrastructure.room.clock.now() / tokenMs))
+  }
+
   /** Tags that it should have and has not. */
   async keepTags(thing: { id: string; tags: AwsTags }, wanted: AwsTags): Promise<void> {
     const missing = missingTags(thing.tags, wanted)
     if (Object.keys(missing).length > 0) await this.ec2.createTags([thing.id], missing)
+  }
+
+  /** The same for what is somebody else's: that we may not, or that it has all the tags it can have, stops nothing and is told. */
+  async tryTags(thing: { id: string; tags: AwsTags }, wanted: AwsTags): Promise<void> {
+    try {
+      await this.keepTags(thing, wanted)
+    } catch (error) {
+      if (!failedFor(error, 'AccessDenied', 'LimitExceeded')) throw error
+      this.found.untagged.push({ id: thing.id, why: error.what })
+    }
   }
 
   /**

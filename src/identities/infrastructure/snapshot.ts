@@ -19,6 +19,8 @@ export interface Snapshot {
   internetGateways: InternetGateway[]
   /** Those that are gone are not in it. */
   natGateways: NatGateway[]
+  /** They are gone; AWS shows them for about an hour. */
+  formerNatGateways: NatGateway[]
   addresses: Address[]
   routeTables: RouteTable[]
   securityGroups: SecurityGroup[]
@@ -43,8 +45,19 @@ export const takeSnapshot = async (
     ours('routeTables', ec2.routeTables(query)),
     ours('securityGroups', ec2.securityGroups(query)),
   ])
-  const alive = natGateways.filter(({ state }) => state !== 'deleted')
-  return { vpcs, subnets, internetGateways, natGateways: alive, addresses, routeTables, securityGroups }
+  const { present = [], former: formerNatGateways = [] } = Object.groupBy(natGateways, ({ state }) =>
+    state === 'deleted' ? 'former' : 'present',
+  )
+  return {
+    vpcs,
+    subnets,
+    internetGateways,
+    natGateways: present,
+    formerNatGateways,
+    addresses,
+    routeTables,
+    securityGroups,
+  }
 }
 
 /** The part of that name. */

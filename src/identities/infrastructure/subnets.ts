@@ -26,7 +26,9 @@ const ownSubnets = async (scope: Scope): Promise<Pending | undefined> => {
     resourceID: made.get(spec.id)!.id,
     isPublic: spec.isPublic ?? false,
   }))
-  return undefined
+  const busy = [...made.values()].filter(({ state }) => state === 'pending').map(({ id }) => id)
+  if (busy.length === 0) return undefined
+  return { reason: 'SubnetsCreationStarted', message: `subnets ${busy.toSorted().join(', ')} are being made` }
 }
 
 /** Written down before the first is made: the zones of a region may be others tomorrow. */
@@ -91,7 +93,7 @@ const existingSubnets = async (scope: Scope): Promise<Pending | undefined> => {
   const tagsOf = new Map(specs.map(({ id, tags }) => [id, tags]))
   for (const subnet of subnets)
     // The owner of the network may have said more than that it is shared: that stays.
-    await scope.keepTags(subnet, { ...tagsOf.get(subnet.id), [shared]: subnet.tags[shared] ?? 'shared' })
+    await scope.tryTags(subnet, { ...tagsOf.get(subnet.id), [shared]: subnet.tags[shared] ?? 'shared' })
   const byId = new Map(subnets.map((subnet) => [subnet.id, subnet]))
   found.subnets = specs.map((spec) => {
     const subnet = byId.get(spec.id)!

@@ -3,7 +3,7 @@ import { annotation, AWSCluster } from '../../api/index.ts'
 import { keyOf } from '../../kube/index.ts'
 import { findCondition, sleep, type Clock } from '../../runtime/index.ts'
 import { credentialRetrieved, describeReference, referenceOf, usageAllowed } from '../contract.ts'
-import type { Obstacle } from './bundle.ts'
+import type { Bundle, Obstacle } from './bundle.ts'
 import { askedByMove } from './marks.ts'
 import { waysOf, type Prepared } from './prepared.ts'
 
@@ -19,8 +19,7 @@ export const askController = async (
   { clock, signal, seen }: { clock: Clock; signal: AbortSignal; seen: (what: string) => void },
 ): Promise<Obstacle[]> => {
   const clusters = target.client.of(AWSCluster, bundle.namespace)
-  const ways = waysOf(bundle)
-  const questions = ways.map((cluster) => ({ cluster, name: questionName(cluster) }))
+  const questions = questionsOf(bundle)
   try {
     for (const { cluster, name } of questions) {
       await clusters.delete(name, { signal }) // of a run that was cut off
@@ -57,6 +56,10 @@ export const askController = async (
     for (const { name } of questions) await clusters.delete(name).catch(() => false)
   }
 }
+
+/** What is asked on behalf of a bundle, and by which name. */
+export const questionsOf = (bundle: Pick<Bundle, 'items'>): { cluster: AWSCluster; name: string }[] =>
+  waysOf(bundle).map((cluster) => ({ cluster, name: questionName(cluster) }))
 
 /** The same question has the same name, in the next run too. */
 const questionName = (cluster: AWSCluster): string => {

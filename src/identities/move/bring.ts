@@ -1,12 +1,13 @@
 import { isAlreadyExists, Namespace, type Unstructured } from '../../kube/index.ts'
 import { differs, inParallel } from '../../runtime/index.ts'
 import { wavesOf, type Item } from './bundle.ts'
+import { lostFields } from './conflicts.ts'
 import { isPausable, isPaused, nameOf } from './marks.ts'
 import { isReleased } from './release.ts'
 import { spaceAfter } from './labels.ts'
 import { progressIn, type Prepared } from './prepared.ts'
 import { idThere, lookAtTarget } from './target.ts'
-import { asOnTarget } from './translate.ts'
+import { asKept, asOnTarget } from './translate.ts'
 
 const width = 16
 
@@ -54,7 +55,9 @@ export const bring = async (
         if (!there) made.push({ item, object: is })
         // The uid that it has there, also when it was there before: what it owns would be collected as garbage otherwise.
         if (item.object.metadata.uid) uids.set(item.object.metadata.uid, is.metadata.uid!)
-        if (there && mayChange(move, item) && differs(wanted, there)) await update(move, item, wanted, there, signal)
+        if (!there || !mayChange(move, item)) return
+        const kept = asKept(wanted, there)
+        if (differs(kept, there) || hasMore(there, kept)) await update(move, item, kept, there, signal)
       }),
     )
   return made
@@ -82,6 +85,11 @@ const update = async (
   await target.client.of(resource, wanted.metadata.namespace).update(object, { fieldManager: 'lanyard', signal })
 }
 
+/** What was taken away at the source since it was copied. Defaults of the target look the same: written again, they change nothing. */
+const hasMore = (there: Unstructured, wanted: Unstructured): boolean =>
+  lostFields(there['spec'], wanted['spec'], 'spec').length > 0 ||
+  lostFields(there.metadata.labels, wanted.metadata.labels, 'labels').length > 0
+
 /** Copies belong to the target once they are there; what has arrived is changed by its own controllers only. */
 const mayChange = (move: Prepared, item: Item): boolean => {
   if (item.fate === 'copy' || item.withheld || isReleased(item.object)) return false
@@ -90,7 +98,8 @@ const mayChange = (move: Prepared, item: Item): boolean => {
 }
 
 /** The paused things that an item belongs to; all of them where it cannot be told. */
-const rootsOf = ({ bundle }: Prepared, item: Item): Item[] => {
+const rootsOf = (move: Prepared, item: Item): Item[] => {
+  const { bundle } = move
   const byUid = new Map(bundle.items.map((one) => [one.object.metadata.uid, one]))
   const above = new Set([item])
   for (const one of above)
@@ -99,7 +108,8 @@ const rootsOf = ({ bundle }: Prepared, item: Item): Item[] => {
       if (owner) above.add(owner)
     }
   const roots = [...above].filter(({ resource }) => isPausable(resource))
-  return roots.length > 0 ? roots : bundle.items.filter(({ resource }) => isPausable(resource))
+  if (roots.length > 0) return roots
+  return bundle.items.filter((one) => isPausable(one.resource) && progressIn(move, one) !== 'same')
 }
 
 /** Reads the target again and says what is not there as it should be; empty when all of it is. */
@@ -117,9 +127,11 @@ export const verify = async (
     const there = present.objects.get(idThere(bundle, item, target))
     if (!there) return [`${name} is not there`]
     if (item.fate === 'copy' || item.withheld) return []
-    if (isPausable(item.resource) && ['arrived', 'home'].includes(progressIn(now, item))) return []
+    if (isPausable(item.resource) && ['arrived', 'home', 'same'].includes(progressIn(now, item))) return []
     if (isPausable(item.resource) && !isPaused(there)) return [`${name} is not paused there`]
-    return mayChange(now, item) && differs(asOnTarget(bundle, item, to), there) ? [`${name} differs`] : []
+    return mayChange(now, item) && differs(asKept(asOnTarget(bundle, item, to), there), there)
+      ? [`${name} differs`]
+      : []
   })
   return { move: now, faults }
 }

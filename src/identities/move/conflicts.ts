@@ -1,10 +1,13 @@
-import { ApiError, isAlreadyExists, type Secret, type Unstructured } from '../../kube/index.ts'
-import { differs, inParallel } from '../../runtime/index.ts'
+import { AWSCluster } from '../../api/index.ts'
+import { ApiError, isAlreadyExists, keyOf, Namespace, type Secret, type Unstructured } from '../../kube/index.ts'
+import { differs, inParallel, isTrue } from '../../runtime/index.ts'
 import { accessKeyOf } from '../access-keys.ts'
-import { identityResources } from '../contract.ts'
+import { accountRecorded, identityResources } from '../contract.ts'
 import type { Item, Obstacle } from './bundle.ts'
-import { isPausable, nameOf } from './marks.ts'
+import { isAwsCluster } from './graph.ts'
+import { isPausable, markOf, nameOf } from './marks.ts'
 import { progressIn, wantedOf, type Prepared } from './prepared.ts'
+import { isLeaving } from './release.ts'
 import { idThere } from './target.ts'
 import { identityDifferences, isCredential } from './translate.ts'
 
@@ -14,15 +17,24 @@ export const conflictOf = (move: Prepared, item: Item): Obstacle[] => {
   return there ? conflict(move, item, there) : absence(item)
 }
 
-const absence = (item: Item): Obstacle[] =>
-  item.withheld
-    ? [
-        {
-          what: `${nameOf(item.resource, item.object)} was exported without its content and is not on the target`,
-          next: 'create it there first, or export again with --include-secrets',
-        },
-      ]
-    : []
+const absence = (item: Item): Obstacle[] => {
+  const name = nameOf(item.resource, item.object)
+  if (item.withheld)
+    return [
+      {
+        what: `${name} was exported without its content and is not on the target`,
+        next: 'create it there first, or export again with --include-secrets',
+      },
+    ]
+  if (isLeaving(item) && markOf(item.object, 'movingTo') !== undefined)
+    return [
+      {
+        what: `${name} is being deleted, and a move has paused it`,
+        next: 'give the move up with --abort, and wait until it is gone: its own hub has to remove what it has',
+      },
+    ]
+  return []
+}
 
 const conflict = (move: Prepared, item: Item, there: Unstructured): Obstacle[] => {
   const { bundle, target, options } = move
@@ -77,9 +89,49 @@ const withoutMetadata = (object: Unstructured): Unstructured => ({
 
 const onItsWay = (move: Prepared, item: Item): boolean => ['coming', 'arrived', 'home'].includes(progressIn(move, item))
 
-/** The target is asked to make each thing without making it: what its schemas and webhooks would refuse later is said now. */
-export const refusals = async (move: Prepared, signal: AbortSignal): Promise<Obstacle[]> => {
+/** Namespaces that things go into and that are not on the target yet. */
+export const missingNamespaces = async (move: Prepared, signal: AbortSignal): Promise<Set<string>> => {
   const { bundle, present, target } = move
+  const names = new Set(bundle.items.flatMap((item) => wantedOf(move, item).metadata.namespace ?? []))
+  const missing = new Set<string>()
+  for (const name of names) {
+    const there =
+      name === bundle.namespace ? present.namespace : await target.client.of(Namespace).find(name, { signal })
+    if (!there) missing.add(name)
+  }
+  return missing
+}
+
+/** Names that clusters of another namespace have on the target already, in the same account and region: the newcomer would not be built. */
+export const takenPlaces = async (move: Prepared, signal: AbortSignal): Promise<Obstacle[]> => {
+  const { bundle, target, options } = move
+  const coming = bundle.items.filter((item) => isAwsCluster(item.resource) && progressIn(move, item) === 'absent')
+  if (coming.length === 0) return []
+  const { items } = await target.client.of(AWSCluster).list({ signal })
+  const placeOf = ({ metadata, spec }: AWSCluster): string =>
+    JSON.stringify([spec?.accountID, spec?.region || options.defaultRegion, metadata.name])
+  const holders = new Map(items.filter((one) => isTrue(one, accountRecorded)).map((one) => [placeOf(one), one]))
+  return coming.flatMap(({ resource, object }) => {
+    const holder = holders.get(placeOf(object))
+    if (!holder || holder.metadata.namespace === bundle.namespace) return []
+    return [
+      {
+        what: `${nameOf(resource, object)} would not be built on the target: AWSCluster ${keyOf(holder)} has its name there, in account ${holder.spec?.accountID} and the same region`,
+        next: 'move or remove that one first: AWS looks clusters up by their name',
+      },
+    ]
+  })
+}
+
+/** The target is asked to make each thing without making it: what its schemas and webhooks would refuse later is said now. */
+export const refusals = async (
+  move: Prepared,
+  missing: ReadonlySet<string>,
+  signal: AbortSignal,
+): Promise<Obstacle[]> => {
+  const { bundle, present, target } = move
+  // A webhook may have something against the controller's own namespace, and only against that.
+  const anywhere = target.controllerNamespace === 'default' ? 'kube-public' : 'default'
   const obstacles: Obstacle[] = []
   const absent = bundle.items.filter((item) => !item.withheld && !present.objects.has(idThere(bundle, item, target)))
   await inParallel(
@@ -87,7 +139,7 @@ export const refusals = async (move: Prepared, signal: AbortSignal): Promise<Obs
     absent.map((item) => async () => {
       const wanted = wantedOf(move, item)
       // Nothing can be tried in a namespace that is not there yet; what is checked does not depend on which one it is.
-      const at = wanted.metadata.namespace && !present.namespace ? { namespace: 'default' } : {}
+      const at = missing.has(wanted.metadata.namespace ?? '') ? { namespace: anywhere } : {}
       const tried = { ...wanted, metadata: { ...wanted.metadata, ...at } }
       try {
         const answer = await target.client

@@ -1,4 +1,4 @@
-import { annotation } from '../../api/index.ts'
+import { annotation, label } from '../../api/index.ts'
 import {
   ConfigMap,
   CustomResourceDefinition,
@@ -13,7 +13,7 @@ import {
 import { inParallel } from '../../runtime/index.ts'
 import type { Bundle, Found, Obstacle } from './bundle.ts'
 import { followIdentities } from './credentials.ts'
-import { chooseNeeded } from './graph.ts'
+import { chooseNeeded, moveLabel } from './graph.ts'
 import { askedByMove, nameOf } from './marks.ts'
 
 /** One side of a move. */
@@ -32,7 +32,7 @@ export const hubAt = async (client: Client, controllerNamespace: string, signal:
 
 /** CRDs that providers want to be moved carry this; ours and Cluster API's are known by their group. */
 const crdLabel = 'clusterctl.cluster.x-k8s.io'
-const isClusterApi = (group: string): boolean => /(^|\.)cluster\.x-k8s\.io$/.test(group) && group !== crdLabel
+export const isClusterApi = (group: string): boolean => /(^|\.)cluster\.x-k8s\.io$/.test(group) && group !== crdLabel
 
 /** Many kinds, each one request. */
 const width = 16
@@ -47,8 +47,8 @@ export const discover = async (
   const space = await client.of(Namespace).find(namespace, { signal })
   const empty = { origin: hub.uid, namespace, labels: {}, controllerNamespace: hub.controllerNamespace }
   if (!space) return { bundle: { ...empty, items: [], left: [] }, obstacles: [] }
-  const { all, obstacles } = await everythingIn(client, namespace, signal)
-  const { items, left } = chooseNeeded(all)
+  const { all, chosen, obstacles } = await everythingIn(client, namespace, signal)
+  const { items, left } = chooseNeeded(all, (kind) => chosen.has(crdOf(kind)))
   const credentials = await followIdentities(hub, items, signal)
   const bundle = {
     ...empty,
@@ -59,14 +59,15 @@ export const discover = async (
   return { bundle, obstacles: [...obstacles, ...credentials.obstacles] }
 }
 
-const everythingIn = async (
+/** All that a namespace has of the kinds that could belong to a cluster. */
+export const everythingIn = async (
   client: Client,
   namespace: string,
   signal: AbortSignal,
-): Promise<{ all: Found[]; obstacles: Obstacle[] }> => {
+): Promise<{ all: Found[]; chosen: ReadonlySet<string>; obstacles: Obstacle[] }> => {
   const lists = new Map<Resource, Unstructured[]>()
   const obstacles: Obstacle[] = []
-  const kinds = await movableKinds(client, signal)
+  const { kinds, chosen } = await movableKinds(client, signal)
   await inParallel(
     width,
     kinds.map((kind) => async () => {
@@ -86,22 +87,32 @@ const everythingIn = async (
       .filter(({ metadata }) => metadata.annotations?.[annotation.managedBy] !== askedByMove)
       .map((object) => ({ resource, object })),
   )
-  return { all, obstacles }
+  return { all, chosen, obstacles }
 }
 
-/** Kinds whose objects could belong to a cluster. */
-const movableKinds = async (client: Client, signal: AbortSignal): Promise<Resource[]> => {
-  const [{ resources }, labelled] = await Promise.all([
+const crdOf = ({ plural, group }: Pick<Resource, 'plural' | 'group'>): string => `${plural}.${group}`
+
+/** Kinds whose objects could belong to a cluster, and the CRDs of those of which every object goes along. */
+const movableKinds = async (
+  client: Client,
+  signal: AbortSignal,
+): Promise<{ kinds: Resource[]; chosen: ReadonlySet<string> }> => {
+  const labelled = async (labelSelector: string): Promise<string[]> => {
+    const { items } = await client.of(CustomResourceDefinition).list({ labelSelector, metadataOnly: true, signal })
+    return items.map(({ metadata }) => metadata.name!)
+  }
+  const [{ resources }, known, ...forced] = await Promise.all([
     servedResources(client, { signal }),
-    client.of(CustomResourceDefinition).list({ labelSelector: crdLabel, metadataOnly: true, signal }),
+    ...[crdLabel, moveLabel, label.moveHierarchy].map(labelled),
   ])
-  const wanted = new Set(labelled.items.map(({ metadata }) => metadata.name))
+  const chosen = new Set(forced.flat())
+  const wanted = new Set([...known!, ...chosen])
   const custom = resources.filter(
     ({ group, plural, namespaced, verbs }) =>
       namespaced &&
       ['list', 'create', 'delete'].every((verb) => verbs.includes(verb)) &&
-      (isClusterApi(group) || wanted.has(`${plural}.${group}`)),
+      (isClusterApi(group) || wanted.has(crdOf({ plural, group }))),
   )
   const core: Resource[] = [Secret as unknown as Resource, ConfigMap as unknown as Resource]
-  return [...custom.map(({ verbs: _verbs, ...kind }) => kind), ...core]
+  return { kinds: [...custom.map(({ verbs: _verbs, ...kind }) => kind), ...core], chosen }
 }

@@ -79,6 +79,23 @@ test('R3.56 owners in a circle end, and nobody is lost', () => {
   assert.deepEqual(keys(chooseNeeded(all).items), ['Cluster/c', 'Machine/m', 'MachineSet/s'])
 })
 
+test('R3.56 a class comes before the clusters by it and goes after them, named by either contract; of a chosen kind everything goes, and of identities only those in use', () => {
+  const all = [
+    found('Cluster/old', [], { topology: { class: 'quick' } }),
+    found('Cluster/new', [], { topology: { classRef: { name: 'quick', namespace: 'ns' } } }),
+    found('Cluster/other', [], { topology: { classRef: { name: 'quick', namespace: 'elsewhere' } } }),
+    found('ClusterClass/quick', [], { infrastructure: { templateRef: { kind: 'AWSMachineTemplate', name: 't' } } }),
+    found('AWSMachineTemplate/t', ['ClusterClass/quick']),
+    found('ConfigMap/chosen'),
+    found('AWSServiceAccountIdentity/unused'),
+  ]
+  const chosen = new Set(['ConfigMap', 'AWSServiceAccountIdentity'])
+  assert.deepEqual(wavesOf(chooseNeeded(all, ({ kind }) => chosen.has(kind)).items).map(keys), [
+    ['Cluster/other', 'ClusterClass/quick', 'ConfigMap/chosen'],
+    ['AWSMachineTemplate/t', 'Cluster/new', 'Cluster/old'],
+  ])
+})
+
 test('R3.56 references are found however deep, with group, apiVersion or neither', () => {
   const spec = {
     a: [{ b: { apiGroup: 'g', kind: 'K', name: 'n', more: { kind: 'L', name: 'm', namespace: 'x' } } }],
@@ -123,6 +140,7 @@ test('R3.56 an object comes paused, with the owners that it has there, without s
   assert.deepEqual(there.metadata.ownerReferences, [{ ...owner('Cluster/c'), uid: 'new' }])
   assert.deepEqual(there.metadata.annotations, {
     kept: 'yes',
+    'move.lanyard.io/copy-of': 'AWSCluster/c',
     'move.lanyard.io/moving-from': 'one',
     'cluster.x-k8s.io/paused': 'true',
   })

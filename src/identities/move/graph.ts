@@ -4,8 +4,8 @@ import { identityResources, type IdentityReference } from '../contract.ts'
 import { idOfFound, type Found, type Item } from './bundle.ts'
 import { isPausable, markOf } from './marks.ts'
 
-/** Moves an object although nobody owns it; anything may be its value. */
-const moveLabel = 'clusterctl.cluster.x-k8s.io/move'
+/** Moves an object although nobody owns it, or on a CRD all objects of that kind; anything may be its value. */
+export const moveLabel = 'clusterctl.cluster.x-k8s.io/move'
 
 /** What Cluster API calls the Secrets of a cluster: `<cluster>-<purpose>`. Some of them are made by people and have no owner. */
 const purposes = ['ca', 'etcd', 'sa', 'proxy', 'kubeconfig', 'apiserver-etcd-client', 'user-kubeconfig']
@@ -14,12 +14,12 @@ const isOf = ({ resource }: Found, kind: string, of: string = group.clusterApi):
   resource.kind === kind && resource.group === of
 
 /** Where hierarchies begin: with what people make. An AWSCluster can stand alone, before a Cluster takes it. */
-const isRoot = (found: Found): boolean => {
+const isRoot = (found: Found, isChosen: (kind: Resource) => boolean): boolean => {
   const labels = found.object.metadata.labels ?? {}
   // An earlier run was on its way with it, and may have taken away whoever named it.
   if (Object.hasOwn(labels, moveLabel) || markOf(found.object, 'movingTo') !== undefined) return true
   // An identity says so of itself for other tools, which move all there are. Here it goes along with whoever uses it.
-  if (Object.hasOwn(labels, label.moveHierarchy)) return !Object.hasOwn(identityResources, found.resource.kind)
+  if (Object.hasOwn(labels, label.moveHierarchy) || isChosen(found.resource)) return !isIdentity(found.resource.kind)
   return (
     isOf(found, 'Cluster') ||
     isOf(found, 'ClusterClass') ||
@@ -57,15 +57,21 @@ export const referencesIn = (value: unknown): Reference[] => {
   return [{ group: of, kind, name, namespace: at }, ...inner]
 }
 
-/** What of a namespace goes along, owners before what they own, and what belongs to no cluster and stays. */
-export const chooseNeeded = (all: readonly Found[]): { items: Item[]; left: Found[] } => {
+/**
+ * What of a namespace goes along, owners before what they own, and what belongs to no cluster and stays. Of a chosen kind, whose CRD has
+ * a label that says so, everything goes.
+ */
+export const chooseNeeded = (
+  all: readonly Found[],
+  isChosen: (kind: Resource) => boolean = () => false,
+): { items: Item[]; left: Found[] } => {
   const byUid = new Map(all.map((found) => [found.object.metadata.uid, found]))
   const byName = Map.groupBy(all, ({ resource, object }) => `${resource.kind}/${object.metadata.name}`)
   const owned = new Map<Found, Found[]>()
   const ownersOf = (found: Found): Found[] => [...hardOwners(found, byUid), ...softOwners(found, byName)]
   for (const found of all) for (const owner of ownersOf(found)) owned.set(owner, [...(owned.get(owner) ?? []), found])
 
-  const needed = new Set(all.filter(isRoot))
+  const needed = new Set(all.filter((found) => isRoot(found, isChosen)))
   for (const found of needed) {
     for (const dependant of owned.get(found) ?? []) needed.add(dependant)
     for (const reference of referencesIn(found.object['spec']))
@@ -98,7 +104,24 @@ const fits = (reference: Reference, { resource, object }: Found): boolean =>
 const hardOwners = ({ object }: Found, byUid: ReadonlyMap<string | undefined, Found>): Found[] =>
   (object.metadata.ownerReferences ?? []).flatMap(({ uid }) => byUid.get(uid) ?? [])
 
-const softOwners = ({ resource, object }: Found, byName: ReadonlyMap<string, Found[]>): Found[] => {
+/** The ClusterClass of a Cluster: a name up to v1beta1, a reference from v1beta2, in neither with a kind. */
+export const classOf = (found: Found): { name: string; namespace: string | undefined } | undefined => {
+  if (!isOf(found, 'Cluster')) return undefined
+  const { topology } = (found.object['spec'] ?? {}) as {
+    topology?: { class?: string; classNamespace?: string; classRef?: { name?: string; namespace?: string } }
+  }
+  const name = topology?.classRef?.name ?? topology?.class
+  return name ? { name, namespace: topology?.classRef?.namespace || topology?.classNamespace || undefined } : undefined
+}
+
+const softOwners = (found: Found, byName: ReadonlyMap<string, Found[]>): Found[] => {
+  const { resource, object } = found
+  const ofClass = classOf(found)
+  // Webhooks ask for the class when a Cluster comes, and do not let it go while a Cluster names it.
+  if (ofClass)
+    return (byName.get(`ClusterClass/${ofClass.name}`) ?? []).filter(
+      ({ object: { metadata } }) => (ofClass.namespace ?? metadata.namespace) === metadata.namespace,
+    )
   if (object.metadata.ownerReferences?.length) return []
   const name = object.metadata.name!
   const clusterNamed = (cluster: string): Found[] =>

@@ -3,30 +3,34 @@
  *
  * `discover.ts` reads a namespace, `graph.ts` chooses what belongs to its clusters, `credentials.ts` follows their identities: a
  * `Bundle`. `target.ts` looks at what is on the target already; `preflight.ts` says all that stands in the way, before anything is
- * paused; `account.ts` lets the target's controller say which account it reaches. Then `pause.ts`, `bring.ts`, `release.ts`, `pause.ts`
- * again, in the order of `moveBundle` below. `translate.ts` knows how an object reads on the target.
+ * paused: what is not done yet (`unfinished.ts`), what is there otherwise (`conflicts.ts`), what is missing there (`outside.ts`), what the
+ * person may not do (`rights.ts`). `account.ts` lets the target's controller say which account it reaches. Then `pause.ts`, `bring.ts`, `release.ts`, `pause.ts`
+ * again, in the order of `moveBundle` below. `translate.ts` knows how an object reads on the target; `retreat.ts` and `abort.ts` are the way back.
  *
  * Two rules make a cut at any point harmless. Whoever is paused says by whom (`marks.ts`), so the next run goes on instead of refusing.
  * And nothing is deleted at the source before all of it was seen on the target, nothing unpaused there before all of it is gone here:
  * at each moment at most one side may act.
  */
+import { annotation } from '../../api/index.ts'
 import { isNotFound } from '../../kube/index.ts'
 import { sleep, stalled, type Clock } from '../../runtime/index.ts'
 import { askController } from './account.ts'
 import { bring, bringNamespaces, verify, type Made, type Uids } from './bring.ts'
 import type { Bundle, Found, Item, Obstacle } from './bundle.ts'
 import { discover, type Hub } from './discover.ts'
-import { intoDirectory, isPausable, markOf, nameOf } from './marks.ts'
-import { busyIn, pauseAll, unpauseAll } from './pause.ts'
+import { intoDirectory, isPausable, isPaused, markOf, nameOf } from './marks.ts'
+import { busyIn, pauseAll, unawareIn, unpauseAll, type Aim } from './pause.ts'
 import { sourceObstacles, targetObstacles } from './preflight.ts'
-import { progressIn, type MoveOptions, type Prepared } from './prepared.ts'
-import { free, releaseAll } from './release.ts'
+import { MoveRefused, progressIn, type MoveOptions, type Prepared, type Steps } from './prepared.ts'
+import { free, isLeaving, releaseAll } from './release.ts'
 import { idThere, lookAtTarget, type Present } from './target.ts'
 
 export type { Bundle, Item, Obstacle } from './bundle.ts'
 export { hubAt, type Hub } from './discover.ts'
 export { isPausable } from './marks.ts'
-export type { MoveOptions, Prepared } from './prepared.ts'
+export { MoveRefused, type MoveOptions, type Prepared, type Steps } from './prepared.ts'
+export { abortMove } from './abort.ts'
+export { isUnderWay, prepareAbort, retreatPlan, type Retreat, type RetreatLine } from './retreat.ts'
 export { planOf, type PlanLine } from './plan.ts'
 
 /** Looks at a move from both sides. What it says stands in the way has to be dealt with first: nothing is changed before. */
@@ -66,27 +70,6 @@ export const prepareExport = async (
   return { bundle, obstacles: [...obstacles, ...here] }
 }
 
-/** Tells a person what is under way; each step has a limit of its own. */
-export interface Steps {
-  readonly clock: Clock
-  step<T>(
-    what: string,
-    run: (step: { signal: AbortSignal; seen: (what: string) => void }) => Promise<T>,
-    options?: { next?: string },
-  ): Promise<T>
-}
-
-/** Something stands in the way; nothing was changed at the source. */
-export class MoveRefused extends Error {
-  override name = 'MoveRefused'
-  readonly obstacles: readonly Obstacle[]
-
-  constructor(obstacles: readonly Obstacle[]) {
-    super(obstacles.map(({ what, next }) => `${what}; ${next}`).join('\n'))
-    this.obstacles = obstacles
-  }
-}
-
 /** Carries a move out, from wherever an earlier run was cut off. */
 export const moveBundle = async (
   prepared: Prepared,
@@ -97,18 +80,24 @@ export const moveBundle = async (
   const uids: Uids = new Map()
   const needed = prepared.bundle.items.length > 0
   if (needed) await bringCredentials(prepared, uids, steps, checkAccount)
-  const bundle = source && needed ? await stopped(source, prepared.bundle, target.uid, steps) : prepared.bundle
+  const bundle = source && needed ? await stopped(source, prepared.bundle, aimAt(target), steps) : prepared.bundle
   if (needed) await bringAndVerify({ ...prepared, bundle }, uids, steps)
   if (source && needed)
-    await steps.step(`removing them from ${source.client.connection.server}`, ({ signal, seen }) =>
-      gone(source, bundle, { clock: steps.clock, signal, seen }),
+    await steps.step(
+      `removing them from ${source.client.connection.server}`,
+      ({ signal, seen }) => gone(source, bundle, { clock: steps.clock, signal, seen }),
+      { noWayBack: true },
     )
-  await steps.step(`letting ${target.client.connection.server} act for them`, async ({ signal }) => {
-    const present = await lookAtTarget(target, bundle, signal)
-    if (!source && target.uid === bundle.origin)
-      await unpauseAll(target.client, marked(bundle, present, target), undefined, signal)
-    await unpauseAll(target.client, present.coming, { from: bundle.origin }, signal)
-  })
+  await steps.step(
+    `letting ${target.client.connection.server} act for them`,
+    async ({ signal }) => {
+      const present = await lookAtTarget(target, bundle, signal)
+      if (!source && target.uid === bundle.origin)
+        await unpauseAll(target.client, marked(bundle, present, target), undefined, signal)
+      await unpauseAll(target.client, present.coming, { from: bundle.origin }, signal)
+    },
+    { noWayBack: true },
+  )
 }
 
 /** What an export has left paused on the cluster that it is now read on. */
@@ -163,25 +152,55 @@ const ignoreGone = (error: unknown): void => {
   if (!isNotFound(error)) throw error
 }
 
+const aimAt = ({ uid, client }: Hub): Aim => ({ id: uid, server: client.connection.server })
+
+/** Controllers that run see a pause at once; one that starts later sees it first. */
+const patienceMs = 30_000
+
 /** Pauses the clusters of a namespace, and answers what there is when nobody works on them any more. */
-const stopped = (source: Hub, known: Bundle, to: string, steps: Steps): Promise<Bundle> =>
-  steps.step(`pausing them on ${source.client.connection.server}`, async ({ signal, seen }) => {
-    await pauseAll(source.client, known.items, to, signal)
-    for (;;) {
-      // Read again: controllers may have written until they saw the pause.
-      const { bundle } = await discover(source, known.namespace, signal)
-      const stranger = bundle.items.find((item) => isPausable(item.resource) && markOf(item.object, 'movingTo') !== to)
-      if (stranger)
-        throw stalled('NamespaceChanged', {
-          message: `${nameOf(stranger.resource, stranger.object)} came into the namespace, or was unpaused, while it was being moved`,
-          next: 'run the same command again',
-        })
-      const busy = busyIn(bundle)
-      if (busy.length === 0) return bundle
-      seen(`${busy.map(({ resource, object }) => nameOf(resource, object)).join(', ')} is still being worked on`)
-      await sleep(steps.clock, 500, signal)
-    }
-  })
+const stopped = (source: Hub, known: Bundle, to: Aim, steps: Steps): Promise<Bundle> =>
+  steps.step(
+    `pausing them on ${source.client.connection.server}`,
+    async ({ signal, seen }) => {
+      await pauseAll(source.client, known.items, to, signal)
+      const leftBefore = new Set(known.items.filter(isLeaving).map(({ object }) => object.metadata.uid))
+      const until = steps.clock.now() + patienceMs
+      for (;;) {
+        // Read again: controllers may have written until they saw the pause.
+        const { bundle } = await discover(source, known.namespace, signal)
+        const stranger = bundle.items.find(
+          ({ resource, object }) => isPausable(resource) && (markOf(object, 'movingTo') !== to.id || !isPaused(object)),
+        )
+        if (stranger)
+          throw stalled('NamespaceChanged', {
+            message: `${nameOf(stranger.resource, stranger.object)} came into the namespace, or was unpaused, while it was being moved`,
+            next: 'run the same command again',
+          })
+        const leaving = bundle.items.find((item) => isLeaving(item) && !leftBefore.has(item.object.metadata.uid))
+        if (leaving)
+          throw stalled('NamespaceChanged', {
+            message: `${nameOf(leaving.resource, leaving.object)} was deleted while it was being moved, and the move has paused it`,
+            next: 'give the move up with --abort, and wait until it is gone: its own hub has to remove what it has',
+          })
+        const busy = busyIn(bundle)
+        const unaware = steps.clock.now() < until ? unawareIn(bundle) : []
+        if (busy.length === 0 && unaware.length === 0) return bundle
+        seen([...busy.map(heldWords), ...unaware.map(unawareWords)].join(', '))
+        await sleep(steps.clock, 500, signal)
+      }
+    },
+    { next: whoHolds },
+  )
+
+const whoHolds = `whoever works on it takes annotation ${annotation.blockMove} off when it is done; if nobody does any more, take it off yourself`
+
+const heldWords = ({ resource, object }: Item): string => {
+  const by = object.metadata.annotations?.[annotation.blockMove]
+  return `${nameOf(resource, object)} is still being worked on${by && by !== 'true' ? ` by ${by}` : ''}`
+}
+
+const unawareWords = ({ resource, object }: Item): string =>
+  `the controller of ${nameOf(resource, object)} has not seen the pause yet`
 
 const bringAndVerify = async (move: Prepared, uids: Uids, steps: Steps): Promise<void> => {
   const { target, bundle } = move
@@ -219,4 +238,4 @@ const gone = async (
 
 /** Pauses what goes into a directory. It stays paused: whoever reads the directory ends the pause, there or here. */
 export const stopForExport = (source: Hub, bundle: Bundle, steps: Steps): Promise<Bundle> =>
-  stopped(source, bundle, intoDirectory, steps)
+  stopped(source, bundle, { id: intoDirectory }, steps)

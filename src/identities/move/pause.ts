@@ -3,19 +3,21 @@ import type { Client, Unstructured } from '../../kube/index.ts'
 import { inParallel } from '../../runtime/index.ts'
 import type { Bundle, Found, Item } from './bundle.ts'
 import { isPausable, isPaused, mark, markOf, pausesBySpec } from './marks.ts'
+import { saidOf } from './unfinished.ts'
 
 const width = 16
 
+/** Where things go: the id of a cluster and its address for people, or a directory. */
+export interface Aim {
+  readonly id: string
+  readonly server?: string
+}
+
 /** Pauses what is not paused yet, and writes down on each why. What nobody owns is only marked. */
-export const pauseAll = async (
-  client: Client,
-  items: readonly Item[],
-  to: string,
-  signal: AbortSignal,
-): Promise<void> => {
+export const pauseAll = async (client: Client, items: readonly Item[], to: Aim, signal: AbortSignal): Promise<void> => {
   const awake = items.filter(({ resource, object, loose }) => {
     if (!loose && !isPausable(resource)) return false
-    return markOf(object, 'movingTo') !== to || (isPausable(resource) && !isPaused(object))
+    return markOf(object, 'movingTo') !== to.id || (isPausable(resource) && !isPaused(object))
   })
   await inParallel(
     width,
@@ -23,7 +25,8 @@ export const pauseAll = async (
       const { namespace, name, uid } = object.metadata
       const bySpec = pausesBySpec(resource)
       const byAnnotation = isPausable(resource) && !bySpec
-      const annotations = { [mark.movingTo]: to, ...(byAnnotation ? { [annotation.paused]: 'true' } : {}) }
+      const marks = { [mark.movingTo]: to.id, [mark.movingToServer]: to.server ?? null }
+      const annotations = { ...marks, ...(byAnnotation ? { [annotation.paused]: 'true' } : {}) }
       const merge = { metadata: { uid, annotations }, ...(bySpec ? { spec: { paused: true } } : {}) }
       await client.of(resource, namespace).patch(name!, { merge }, { fieldManager: 'lanyard', signal })
     }),
@@ -46,6 +49,7 @@ export const unpauseAll = async (
           const { namespace, name, uid } = object.metadata
           const annotations = {
             [mark.movingTo]: null,
+            [mark.movingToServer]: null,
             [mark.movingFrom]: null,
             [annotation.paused]: null,
             ...(arrived ? { [mark.movedFrom]: arrived.from } : {}),
@@ -64,3 +68,10 @@ export const busyIn = ({ items }: Bundle): Item[] =>
   items.filter(({ object, fate }) => fate === 'move' && isHeld(object))
 
 const isHeld = ({ metadata }: Unstructured): boolean => Object.hasOwn(metadata.annotations ?? {}, annotation.blockMove)
+
+/**
+ * Whose controller has not said yet that it has seen the pause. From v1beta2 on they say so in a condition, of their own or of the Cluster's;
+ * those that do not know the condition are not waited for.
+ */
+export const unawareIn = ({ items }: Bundle): Item[] =>
+  items.filter((item) => item.fate === 'move' && saidOf(item, 'Paused') === 'False')

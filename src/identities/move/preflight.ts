@@ -1,4 +1,4 @@
-import type { AWSCluster } from '../../api/index.ts'
+import { AWSCluster } from '../../api/index.ts'
 import { Namespace, type Resource, type Unstructured } from '../../kube/index.ts'
 import { describeRefusal } from '../chain-checks.ts'
 import { walkChain, type Directory } from '../chain.ts'
@@ -6,14 +6,17 @@ import { identityKey, identityResources, type Identity } from '../contract.ts'
 import type { NamespaceFacts } from '../permission.ts'
 import { askedBy } from '../records.ts'
 import type { Bundle, Found, Item, Obstacle } from './bundle.ts'
-import { conflictOf, refusals } from './conflicts.ts'
+import { conflictOf, missingNamespaces, refusals, takenPlaces } from './conflicts.ts'
 import type { Hub } from './discover.ts'
 import { isAwsCluster } from './graph.ts'
 import { labelHint, spaceAfter } from './labels.ts'
-import { intoDirectory, isPausable, isPaused, markOf, nameOf } from './marks.ts'
+import { givingUp, intoDirectory, isPausable, isPaused, markOf, nameOf } from './marks.ts'
+import { outsideObstacles } from './outside.ts'
 import { wantedOf, type Prepared } from './prepared.ts'
+import { isLeaving } from './release.ts'
 import { missingRights, type Need } from './rights.ts'
 import { idThere } from './target.ts'
+import { clusterNameOf, unfinishedIn } from './unfinished.ts'
 
 /** Everything that is wrong at the source, before anybody is paused. `to` is the target's id, or a directory. */
 export const sourceObstacles = async (
@@ -28,39 +31,57 @@ export const sourceObstacles = async (
     ...(to === intoDirectory ? [] : [{ verb: 'delete', kind, namespace }]),
   ])
   const labels = { name: namespace, labels: bundle.labels }
+  const underWay = new Set(
+    moved
+      .filter(({ object }) => [to, intoDirectory].includes(markOf(object, 'movingTo') ?? ''))
+      .flatMap((item) => clusterNameOf(item) ?? []),
+  )
   return [
-    ...moved.flatMap((item) => standing(item, to)),
+    ...moved.flatMap((item) => [...beingDeleted(item, underWay), ...standing(item, to)]),
+    ...unfinishedIn(bundle, underWay),
     ...chainObstacles(bundle, directoryOf(bundle.items, source.controllerNamespace, labels), 'source', defaultRegion),
     ...(await missingRights(source.client, 'source', needs, signal)),
   ]
 }
 
-const standing = (item: Item, to: string): Obstacle[] => {
-  const { resource, object } = item
+/** Whose pause it is, of those that can be paused. */
+const standing = ({ resource, object }: Item, to: string): Obstacle[] => {
+  if (!isPausable(resource)) return []
   const name = nameOf(resource, object)
   const where = markOf(object, 'movingTo')
-  if (object.metadata.deletionTimestamp && !where)
-    return [{ what: `${name} is being deleted`, next: 'wait until it is gone: its own hub has to remove what it has' }]
-  if (isPausable(resource)) {
-    if (where !== undefined && where !== to && where !== intoDirectory)
-      return [
-        {
-          what: `${name} is on its way to another cluster (the one whose namespace kube-system has uid ${where})`,
-          next: 'finish that move first: run it again with the same --to-kubeconfig',
-        },
-      ]
-    if (where === undefined && isPaused(object))
-      return [
-        {
-          what: `${name} is paused, by somebody who wants it to be left alone`,
-          next: `ask why, and end the pause first: kubectl -n ${object.metadata.namespace} ${howToUnpause(resource, object)}`,
-        },
-      ]
-  }
-  const { status } = object as { status?: { nodeRef?: unknown; controlPlaneReady?: unknown } }
-  if (resource.kind === 'Machine' && resource.group === 'cluster.x-k8s.io' && !status?.nodeRef)
-    return [{ what: `${name} has no node yet`, next: 'wait until the machine is there, or delete it' }]
+  if (where === givingUp(to))
+    return [{ what: `the move of ${name} is being given up`, next: 'finish that first: the same command with --abort' }]
+  if (where !== undefined && where !== to && where !== intoDirectory)
+    return [
+      {
+        what: `${name} is on its way to another cluster, ${markOf(object, 'movingToServer') ?? 'which is not named'} (its namespace kube-system has uid ${where})`,
+        next: 'finish that move first: run it again with the same --to-kubeconfig',
+      },
+    ]
+  if (where === undefined && isPaused(object))
+    return [
+      {
+        what: `${name} is paused, by somebody who wants it to be left alone`,
+        next: `ask why, and end the pause first: kubectl -n ${object.metadata.namespace} ${howToUnpause(resource, object)}`,
+      },
+    ]
   return []
+}
+
+/** On the target nobody would know that it has to go. What an earlier run has paused may be on the target already. */
+const beingDeleted = (item: Item, underWay: ReadonlySet<string>): Obstacle[] => {
+  const { resource, object } = item
+  if (!isLeaving(item) || markOf(object, 'movingTo')) return []
+  const cluster = clusterNameOf(item) ?? ''
+  const wait = 'wait until it is gone: its own hub has to remove what it has'
+  return [
+    {
+      what: `${nameOf(resource, object)} is being deleted`,
+      next: underWay.has(cluster)
+        ? `a move has paused Cluster ${cluster}: give it up with --abort, then ${wait}`
+        : wait,
+    },
+  ]
 }
 
 const howToUnpause = ({ plural, group }: Resource, { metadata, spec }: Unstructured): string =>
@@ -111,8 +132,13 @@ export const targetObstacles = async (move: Prepared, signal: AbortSignal): Prom
   const after = bundle.items.map((item) => ({ item, there: present.objects.get(idThere(bundle, item, target)) }))
   const space = spaceAfter(bundle, present)
   const found = after.map(({ item, there }) => ({ resource: item.resource, object: there ?? wantedOf(move, item) }))
-  const conflicts = bundle.items.flatMap((item) => conflictOf(move, item))
-  const rights = await missingRights(target.client, 'target', targetNeeds(move), signal)
+  const missing = await missingNamespaces(move, signal)
+  const rights = await missingRights(target.client, 'target', targetNeeds(move, missing), signal)
+  const conflicts = [
+    ...bundle.items.flatMap((item) => conflictOf(move, item)),
+    ...(rights.length === 0 ? await takenPlaces(move, signal) : []),
+    ...(rights.length === 0 ? await outsideObstacles(move, signal) : []),
+  ]
   return [
     ...conflicts,
     ...chainObstacles(
@@ -123,12 +149,13 @@ export const targetObstacles = async (move: Prepared, signal: AbortSignal): Prom
     ).map((one) => ({ ...one, next: `${one.next}${labelHint(bundle, present)}` })),
     ...rights,
     // Without the rights everything would be refused, and for that reason only.
-    ...(conflicts.length === 0 && rights.length === 0 ? await refusals(move, signal) : []),
+    ...(conflicts.length === 0 && rights.length === 0 ? await refusals(move, missing, signal) : []),
   ]
 }
 
-const targetNeeds = (move: Prepared): Need[] => [
-  ...(move.present.namespace ? [] : [{ verb: 'create', kind: Namespace }]),
+const targetNeeds = (move: Prepared, missing: ReadonlySet<string>): Need[] => [
+  ...(missing.size > 0 ? [{ verb: 'create', kind: Namespace }] : []),
+  ...(move.bundle.items.some(({ resource }) => isAwsCluster(resource)) ? [{ verb: 'list', kind: AWSCluster }] : []),
   ...move.bundle.items.flatMap((item): Need[] => {
     const { resource: kind } = item
     const { namespace } = wantedOf(move, item).metadata

@@ -4,46 +4,77 @@ import { isConflict, isNotFound, type Client, type Unstructured } from '../../ku
 import { inParallel, stalled } from '../../runtime/index.ts'
 import { annotation as identityAnnotation, identityResources } from '../contract.ts'
 import { wavesOf, type Found, type Item } from './bundle.ts'
-import { nameOf } from './marks.ts'
+import { isPausable, nameOf } from './marks.ts'
 
 const width = 16
 
 /**
- * Takes away at the source what is on the target: the reverse of how it was made. Finalizers go first, and with them the reason to do
+ * Takes away on one side what is on the other: the reverse of how it was made. Finalizers go first, and with them the reason to do
  * anything in AWS: nobody ever sees one of these objects being deleted. Only what was copied goes, as it was when it was copied.
  */
-export const releaseAll = async (client: Client, items: readonly Item[], signal: AbortSignal): Promise<void> => {
-  for (const wave of wavesOf(items.filter(({ fate }) => fate === 'move')).toReversed())
+export const releaseAll = async (
+  client: Client,
+  items: readonly Item[],
+  signal: AbortSignal,
+  side: 'source' | 'target' = 'source',
+): Promise<void> => {
+  const moved = items.filter(({ fate }) => fate === 'move')
+  // All of them say that they go before the first one does, and those first that are paused: where none of these says so, nothing is
+  // gone, and somebody who gives the move up has only to change them, to be sure that nothing goes.
+  const free: Item[] = []
+  for (const first of [true, false])
     await inParallel(
       width,
-      wave.map((item) => () => release(client, item, signal)),
+      moved
+        .filter(({ resource }) => isPausable(resource) === first)
+        .map((item) => async () => {
+          const object = await asCopied(client, item, { side, signal }, (now) => freed(client, item, now, signal))
+          if (object) free.push({ ...item, object })
+        }),
+    )
+  for (const wave of wavesOf(free).toReversed())
+    await inParallel(
+      width,
+      wave.map((item) => () => asCopied(client, item, { side, signal }, (now) => remove(client, item, now, signal))),
     )
 }
 
-const release = async (client: Client, { resource, object }: Found, signal: AbortSignal): Promise<void> => {
+const freed = async (client: Client, { resource }: Found, now: Unstructured, signal: AbortSignal) => {
+  const needsNothing = (resource.group === '' || isReleased(now)) && !now.metadata.finalizers?.length
+  return needsNothing ? now : free(client, { resource, object: now }, signal)
+}
+
+const remove = async (client: Client, item: Found, now: Unstructured, signal: AbortSignal): Promise<void> => {
+  const { uid, resourceVersion, namespace, name } = (await freed(client, item, now, signal)).metadata
+  const of = client.of(item.resource, namespace)
+  await of.delete(name!, { preconditions: { uid, resourceVersion }, propagationPolicy: 'Background', signal })
+}
+
+/** Does something to an object as long as it is what was copied; nothing when it is gone. */
+const asCopied = async <T>(
+  client: Client,
+  { resource, object }: Found,
+  { side, signal }: { side: 'source' | 'target'; signal: AbortSignal },
+  act: (now: Unstructured) => Promise<T>,
+): Promise<T | undefined> => {
   const of = client.of(resource, object.metadata.namespace)
-  const name = object.metadata.name!
-  let copied: Unstructured | undefined = object
+  let now: Unstructured | undefined = object
   // Controllers say in the status that they have seen the pause: that is no change of what was copied.
-  for (let tries = 0; copied && tries < 5; tries++) {
+  for (let tries = 0; now && tries < 5; tries++) {
     try {
-      const needsNothing = resource.group === '' && !copied.metadata.finalizers?.length
-      const freed = needsNothing ? copied : await free(client, { resource, object: copied }, signal)
-      const { uid, resourceVersion } = freed.metadata
-      await of.delete(name, { preconditions: { uid, resourceVersion }, propagationPolicy: 'Background', signal })
-      return
+      return await act(now)
     } catch (error) {
-      if (isNotFound(error)) return
+      if (isNotFound(error)) return undefined
       if (!isConflict(error)) throw error
-      copied = await of.find(name, { signal })
-      if (copied && !isSame(copied, object)) break
+      now = await of.find(object.metadata.name!, { signal })
+      if (now && !isSame(now, object)) break
     }
   }
-  if (copied)
-    throw stalled('ChangedMeanwhile', {
-      message: `${nameOf(resource, object)} was changed at the source after it was copied`,
-      next: 'run the same command again: it brings the target up to date first',
-    })
+  if (!now) return undefined
+  throw stalled('ChangedMeanwhile', {
+    message: `${nameOf(resource, object)} was changed at the ${side} after it was ${side === 'source' ? 'copied' : 'looked at'}`,
+    next: `run the same command again${side === 'source' ? ': it brings the target up to date first' : ''}`,
+  })
 }
 
 /** Without finalizers, and with what webhooks have to know to let it go. */
@@ -61,6 +92,10 @@ export const free = (client: Client, { resource, object }: Found, signal: AbortS
 /** Whether an earlier run came so far that only the deletion is left: the target had all of it then. */
 export const isReleased = ({ metadata }: Unstructured): boolean =>
   Object.hasOwn(metadata.annotations ?? {}, annotation.deleteForMove)
+
+/** Whether somebody else deletes it, whose hub has to remove what it has. */
+export const isLeaving = ({ object }: Found): boolean =>
+  object.metadata.deletionTimestamp !== undefined && !isReleased(object)
 
 const isSame = (now: Unstructured, then: Unstructured): boolean => isDeepStrictEqual(essence(now), essence(then))
 

@@ -1,12 +1,13 @@
+import { isDeepStrictEqual } from 'node:util'
 import {
   KindMapper,
   Namespace,
+  servedResources,
   type Client,
   type KubeObject,
   type Resource,
   type Unstructured,
 } from '../../kube/index.ts'
-import { AWSCluster, Cluster } from '../../api/index.ts'
 import { inParallel } from '../../runtime/index.ts'
 import { idOf, idOfFound, type Bundle, type Found, type Item, type Obstacle } from './bundle.ts'
 import type { Hub } from './discover.ts'
@@ -23,9 +24,6 @@ export interface Present {
   readonly obstacles: readonly Obstacle[]
 }
 
-/** Kinds that an earlier run may have left paused, although nothing is left of them at the source. */
-const pausables: Resource[] = [Cluster as unknown as Resource, AWSCluster as unknown as Resource]
-
 const width = 16
 
 /** The id of an item on the target: only Secrets beside the controller change their place. */
@@ -39,8 +37,11 @@ export const idThere = (bundle: Bundle, item: Item, hub: Pick<Hub, 'controllerNa
 
 export const lookAtTarget = async (hub: Hub, bundle: Bundle, signal: AbortSignal): Promise<Present> => {
   const { client } = hub
+  // An earlier run may have left some of these paused, although nothing is left of them at the source.
+  const pausables = (await servedResources(client, { signal })).resources.filter(isPausable)
+  // What comes is read in the version that it comes in: only then can the two be compared.
   const kinds = new Map(
-    [...bundle.items, ...pausables.map((resource) => ({ resource }))].map(({ resource }) => [key(resource), resource]),
+    [...pausables, ...bundle.items.map(({ resource }) => resource)].map((resource) => [key(resource), resource]),
   )
   const obstacles: Obstacle[] = []
   const served = new Set<string>()
@@ -56,7 +57,7 @@ export const lookAtTarget = async (hub: Hub, bundle: Bundle, signal: AbortSignal
     if (object) objects.set(idOfFound({ resource, object }), object)
   }
   const moved = new Map(
-    [...bundle.items.filter(({ fate }) => fate === 'move').map(({ resource }) => resource), ...pausables].map(
+    [...pausables, ...bundle.items.filter(({ fate }) => fate === 'move').map(({ resource }) => resource)].map(
       (resource) => [key(resource), resource],
     ),
   )
@@ -119,8 +120,8 @@ const notServed = async (
   }
 }
 
-/** How far a thing that is paused has come. */
-export type Progress = 'absent' | 'coming' | 'arrived' | 'home' | 'foreign'
+/** How far a thing that is paused has come. `same` was there before, and is no copy: two hubs may be given the same from one place. */
+export type Progress = 'absent' | 'coming' | 'arrived' | 'home' | 'same' | 'foreign'
 
 /**
  * `arrived` lets what is left at the source go, and so takes two to say: the target that it came from there, and the source, unless all
@@ -128,7 +129,7 @@ export type Progress = 'absent' | 'coming' | 'arrived' | 'home' | 'foreign'
  */
 export const progressOf = (
   bundle: Bundle,
-  { object }: Found,
+  { resource, object }: Found,
   there: Unstructured | undefined,
   target: Pick<Hub, 'uid'>,
   fromDirectory: boolean,
@@ -139,7 +140,11 @@ export const progressOf = (
   if (isFrom(there, bundle)) return 'coming'
   const leaving = markOf(object, 'movingTo')
   const left = fromDirectory || leaving === target.uid || leaving === intoDirectory
-  return left && there.metadata.annotations?.[mark.movedFrom] === bundle.origin ? 'arrived' : 'foreign'
+  if (left && there.metadata.annotations?.[mark.movedFrom] === bundle.origin) return 'arrived'
+  return isRecipe(resource) && isDeepStrictEqual(object['spec'], there['spec']) ? 'same' : 'foreign'
 }
+
+/** Says how clusters are made and is none: nobody acts for it in AWS. */
+const isRecipe = ({ kind }: Resource): boolean => kind === 'ClusterClass' || kind === 'ClusterResourceSet'
 
 const sameUid = (a: KubeObject, b: KubeObject): boolean => a.metadata.uid === b.metadata.uid

@@ -39,7 +39,7 @@ export const asOnTarget = (bundle: Bundle, item: Item, to: Destination): Unstruc
 }
 
 const metadataOf = (bundle: Bundle, { resource, object, fate }: Item, to: Destination): ObjectMeta => {
-  const { name, namespace, labels, annotations = {}, finalizers = [], ownerReferences = [] } = object.metadata
+  const { name, namespace, uid, labels, annotations = {}, finalizers = [], ownerReferences = [] } = object.metadata
   const kept = Object.fromEntries(Object.entries(annotations).filter(([key]) => !ofTheSource.has(key)))
   const pause = isPausable(resource)
     ? { [mark.movingFrom]: bundle.origin, ...(pausesBySpec(resource) ? {} : { [annotation.paused]: 'true' }) }
@@ -50,7 +50,8 @@ const metadataOf = (bundle: Bundle, { resource, object, fate }: Item, to: Destin
     const uid = to.uidOf(owner.uid)
     return uid === undefined ? [] : [{ ...owner, uid }]
   })
-  const all = { ...kept, ...pause }
+  const copyOf = fate === 'move' && uid ? { [mark.copyOf]: uid } : {}
+  const all = { ...kept, ...pause, ...copyOf }
   return {
     name,
     ...(namespace ? { namespace: fate === 'copy' ? mapped(namespace, bundle, to) : namespace } : {}),
@@ -59,6 +60,13 @@ const metadataOf = (bundle: Bundle, { resource, object, fate }: Item, to: Destin
     ...(held.length > 0 ? { finalizers: held } : {}),
     ...(owners.length > 0 ? { ownerReferences: owners } : {}),
   }
+}
+
+/** As it has to be in place of what is there. What was there before a move is no copy, whatever it is made to look like. */
+export const asKept = (wanted: Unstructured, there: Unstructured): Unstructured => {
+  const { [mark.copyOf]: copyOf, ...annotations } = wanted.metadata.annotations ?? {}
+  if (copyOf === there.metadata.annotations?.[mark.copyOf]) return wanted
+  return { ...wanted, metadata: { ...wanted.metadata, annotations } }
 }
 
 /** A Secret beside the controller goes beside the controller. */
