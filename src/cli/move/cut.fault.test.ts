@@ -147,7 +147,7 @@ const cut = async (
   return { died: process.died(), writes: process.writes() }
 }
 
-test('R3.56 R3.72 clusters by keys, by a chain and by tokens: a move, an export, an import and the way back are cut off at any write, and completed by running them again; AWS sees no change', async (t) => {
+test('R3.56 R3.72 R3.77 clusters by keys, by a chain and by tokens: a move, an export, an import and the way back are cut off at any write, and completed by running them again; AWS sees no change', async (t) => {
   const random = seededRandom(t)
   const scene = await sceneOf(t)
   let [from, to] = [scene.one, scene.two]

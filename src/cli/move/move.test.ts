@@ -261,7 +261,7 @@ const ownedIn = async (client: Client): Promise<string[]> => {
     .toSorted()
 }
 
-test('R3.72 a move that was interrupted says which ways are left; it is given up as long as nothing was removed at the source, and completed afterwards', async (t) => {
+test('R3.72 R3.77 a move that was interrupted says which ways are left; it is given up as long as nothing was removed at the source, and completed afterwards', async (t) => {
   const a = await runIdentities(t, one, local, { infrastructure: atOnce })
   const b = await runIdentities(t, two, local, { infrastructure: atOnce, namespace: elsewhere })
   await byKeys(a, 'ways/keys', '220000000061', hubNamespace)

@@ -1,8 +1,8 @@
 import { annotation } from '../../api/index.ts'
-import type { Client, Unstructured } from '../../kube/index.ts'
-import { inParallel } from '../../runtime/index.ts'
+import { isConflict, type Client, type Unstructured } from '../../kube/index.ts'
+import { inParallel, stalled } from '../../runtime/index.ts'
 import type { Bundle, Found, Item } from './bundle.ts'
-import { isPausable, isPaused, mark, markOf, pausesBySpec } from './marks.ts'
+import { isPausable, isPaused, mark, markOf, nameOf, pausesBySpec } from './marks.ts'
 import { saidOf } from './unfinished.ts'
 
 const width = 16
@@ -21,16 +21,37 @@ export const pauseAll = async (client: Client, items: readonly Item[], to: Aim, 
   })
   await inParallel(
     width,
-    awake.map(({ resource, object }) => async () => {
-      const { namespace, name, uid } = object.metadata
-      const bySpec = pausesBySpec(resource)
-      const byAnnotation = isPausable(resource) && !bySpec
-      const marks = { [mark.movingTo]: to.id, [mark.movingToServer]: to.server ?? null }
-      const annotations = { ...marks, ...(byAnnotation ? { [annotation.paused]: 'true' } : {}) }
-      const merge = { metadata: { uid, annotations }, ...(bySpec ? { spec: { paused: true } } : {}) }
-      await client.of(resource, namespace).patch(name!, { merge }, { fieldManager: 'lanyard', signal })
-    }),
+    awake.map((item) => () => pause(client, item, to, signal)),
   )
+}
+
+/** Others write meanwhile, and may do so. But whoever has said in a mark where it goes, or that the move is given up, is not overruled. */
+const pause = async (client: Client, { resource, object }: Item, to: Aim, signal: AbortSignal): Promise<void> => {
+  const { namespace, name } = object.metadata
+  const of = client.of(resource, namespace)
+  const bySpec = pausesBySpec(resource)
+  const byAnnotation = isPausable(resource) && !bySpec
+  const marks = { [mark.movingTo]: to.id, [mark.movingToServer]: to.server ?? null }
+  const annotations = { ...marks, ...(byAnnotation ? { [annotation.paused]: 'true' } : {}) }
+  let now: Unstructured = object
+  for (;;) {
+    const { uid, resourceVersion } = now.metadata
+    const merge = { metadata: { uid, resourceVersion, annotations }, ...(bySpec ? { spec: { paused: true } } : {}) }
+    try {
+      await of.patch(name!, { merge }, { fieldManager: 'lanyard', signal })
+      return
+    } catch (error) {
+      if (!isConflict(error)) throw error
+    }
+    const fresh = await of.get(name!, { signal })
+    const isSame = fresh.metadata.uid === object.metadata.uid
+    if (!isSame || ![markOf(object, 'movingTo'), to.id].includes(markOf(fresh, 'movingTo')))
+      throw stalled('NamespaceChanged', {
+        message: `${nameOf(resource, object)} was ${isSame ? 'marked by another move, or by somebody who gives one up,' : 'made anew'} while it was being paused`,
+        next: 'find out who moves it, then run the same command again',
+      })
+    now = fresh
+  }
 }
 
 /** Ends the pause. Clusters come first: who follows an AWSCluster looks at its Cluster when the AWSCluster changes, and not before. */
