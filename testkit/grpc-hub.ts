@@ -1,5 +1,5 @@
 import { startAddOns, type AddOn } from '../src/addons/hub/index.ts'
-import { label, ManagedCluster, signer, subject } from '../src/api/index.ts'
+import { label, ManagedCluster, ManifestWork, signer, subject } from '../src/api/index.ts'
 import {
   EventClient,
   heartbeatType,
@@ -12,7 +12,7 @@ import {
   type ReadEvent,
   type Subscription,
 } from '../src/events/index.ts'
-import { Namespace, Secret, type Client, type Credential, type KubeObject } from '../src/kube/index.ts'
+import { mayAccess, Namespace, Secret, type Client, type Credential, type KubeObject } from '../src/kube/index.ts'
 import { createRequest, issue, type KeyPair } from '../src/runtime/pki/index.ts'
 import { EventRecorder, Manager, silentLogger, systemClock, type Clock, type Logger } from '../src/runtime/index.ts'
 import { grpcHubDriver, ownUser, requesterBehind, type GrpcHubOptions } from '../src/registration/drivers/grpc/index.ts'
@@ -246,3 +246,32 @@ export const acceptAndWait = async (admin: Client, cluster: string): Promise<voi
     { timeoutMs: 60_000 },
   )
 }
+
+/** An accepted cluster whose agent may do what an agent may. */
+export const joinCluster = async (admin: Client, cluster: string): Promise<void> => {
+  await admin.of(ManagedCluster).create({ metadata: { name: cluster }, spec: {} })
+  await acceptAndWait(admin, cluster)
+  const { user: username, groups } = agentIdentity(cluster)
+  const works = { group: 'work.open-cluster-management.io', resource: 'manifestworks', namespace: cluster }
+  await eventually(() => mayAccess(admin, { username, groups }, { ...works, verb: 'watch' }), { timeoutMs: 60_000 })
+}
+
+/** A work with one ConfigMap of its name. */
+export const createWork = (admin: Client, cluster: string, name: string, data = 'one'): Promise<ManifestWork> =>
+  admin.of(ManifestWork, cluster).create({
+    metadata: { name, namespace: cluster },
+    spec: {
+      workload: {
+        manifests: [{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace: 'default' }, data: { data } }],
+      },
+    },
+  })
+
+/** A condition as an agent reports it. */
+export const toldCondition = (type: string, status: 'True' | 'False', at = '2026-01-01T00:00:00Z') => ({
+  type,
+  status,
+  reason: 'Test',
+  message: '',
+  lastTransitionTime: at,
+})

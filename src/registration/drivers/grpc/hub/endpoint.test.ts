@@ -1,24 +1,25 @@
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
-import net from 'node:net'
 import tls from 'node:tls'
 import { after, before, test } from 'node:test'
 import {
   acceptAndWait,
   agentIdentity,
   agentRequest,
+  createWork,
   hubNamespace,
+  joinCluster,
   listening,
   prepareGrpcHub,
+  toldCondition,
   said,
   saidObject,
   startGrpcHub,
   type GrpcHub,
 } from '../../../../../testkit/grpc-hub.ts'
 import { eventually, startControlPlane, type ControlPlane } from '../../../../../testkit/index.ts'
-import { stubTcp } from '../../../../../testkit/stub-server.ts'
-import { finalizer, label, ManagedCluster, ManagedClusterAddOn, ManifestWork, signer } from '../../../../api/index.ts'
+import { label, ManagedCluster, ManagedClusterAddOn, signer } from '../../../../api/index.ts'
 import { code, dataType, GrpcError, readEvent, type EventClient } from '../../../../events/index.ts'
 import {
   ApiError,
@@ -28,14 +29,11 @@ import {
   isConflict,
   isForbidden,
   Lease,
-  mayAccess,
   Secret,
   ServiceAccount,
   type Client,
 } from '../../../../kube/index.ts'
-import { silentLogger, systemClock } from '../../../../runtime/index.ts'
 import { createAuthority, issue } from '../../../../runtime/pki/index.ts'
-import { grpcApi } from '../agent/api.ts'
 import { grpcCaConfigMap } from '../contract.ts'
 
 let plane: ControlPlane
@@ -76,38 +74,11 @@ const bootstrapToken = async (): Promise<string> => {
   return status.token
 }
 
-/** An accepted cluster with its namespace and lease, and its agent's client. */
+/** The agent of a cluster that was accepted. */
 const joined = async (cluster: string): Promise<EventClient> => {
-  await admin.of(ManagedCluster).create({ metadata: { name: cluster }, spec: {} })
-  await acceptAndWait(admin, cluster)
-  const who = { username: agentIdentity(cluster).user, groups: agentIdentity(cluster).groups }
-  const wish = {
-    verb: 'watch',
-    group: 'work.open-cluster-management.io',
-    resource: 'manifestworks',
-    namespace: cluster,
-  }
-  await eventually(() => mayAccess(admin, who, wish), patient)
+  await joinCluster(admin, cluster)
   return hub.asCluster(cluster)
 }
-
-const createWork = (cluster: string, name: string, data = 'one'): Promise<ManifestWork> =>
-  admin.of(ManifestWork, cluster).create({
-    metadata: { name, namespace: cluster },
-    spec: {
-      workload: {
-        manifests: [{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace: 'default' }, data: { data } }],
-      },
-    },
-  })
-
-const condition = (type: string, status: 'True' | 'False', at = '2026-01-01T00:00:00Z') => ({
-  type,
-  status,
-  reason: 'Test',
-  message: '',
-  lastTransitionTime: at,
-})
 
 test('R6.1 a cluster joins over the endpoint alone: registers, gets its certificate, renews its lease and reports', async () => {
   const asBootstrap = hub.clientWith({ token: await bootstrapToken() })
@@ -188,133 +159,6 @@ test('R6.1 a cluster joins over the endpoint alone: registers, gets its certific
   assert.equal((await admin.of(Event, 'j1').get('e1')).reportingController, 'agent')
 })
 
-test('R6.1 works are delivered and reported, once for each generation, and let go of when they are gone', async () => {
-  const agent = await joined('w1')
-  await createWork('w1', 'first')
-  const works = await listening(agent, 'w1', dataType.manifestBundles)
-  const first = works.listed[0] ?? (await works.next())
-  const { uid } = first.metadata() as { uid: string }
-  assert.deepEqual([first.resourceId, first.resourceVersion, first.cluster], [uid, 1, 'w1'])
-  assert.equal((first.data() as { manifests: unknown[] }).manifests.length, 1)
-  const reported = (generation: number, conditions: object[], sequenceId: string) =>
-    said('w1', {
-      dataType: dataType.manifestBundles,
-      ...report,
-      resourceId: uid,
-      resourceVersion: generation,
-      sequenceId,
-      metadata: first.metadata(),
-      data: { conditions, resourceStatus: [] },
-    })
-  const work = () => admin.of(ManifestWork, 'w1').get('first')
-  await agent.publish(reported(1, [condition('Applied', 'True')], '10'))
-  assert.deepEqual((await work()).metadata.finalizers, [finalizer.manifestWork])
-  assert.equal((await work()).status?.conditions?.[0]?.type, 'Applied')
-  const { resourceVersion } = (await work()).metadata
-  // After a restart it says the same with another time, and what was overtaken comes late: nothing is written.
-  await agent.publish(reported(1, [condition('Applied', 'True', '2026-03-01T00:00:00Z')], '11'))
-  await agent.publish(reported(1, [condition('Applied', 'False')], '9'))
-  assert.equal((await work()).metadata.resourceVersion, resourceVersion)
-
-  await admin
-    .of(ManifestWork, 'w1')
-    .patch('first', { merge: { spec: { deleteOption: { propagationPolicy: 'Orphan' } } } })
-  const second = await works.until(({ resourceVersion }) => resourceVersion === 2)
-  assert.deepEqual((second.data() as { deleteOption: unknown }).deleteOption, { propagationPolicy: 'Orphan' })
-  await agent.publish(reported(1, [condition('Applied', 'False')], '12')) // of a generation that is over
-  assert.equal((await work()).status?.conditions?.[0]?.status, 'True')
-
-  await admin.of(ManifestWork, 'w1').delete('first')
-  const going = await works.until(({ deletedAt }) => deletedAt !== undefined)
-  assert.equal(going.data(), undefined)
-  await agent.publish(reported(3, [condition('Deleted', 'True')], '13'))
-  assert.equal(await admin.of(ManifestWork, 'w1').find('first'), undefined)
-  assert.equal((await works.until(({ action }) => action === 'delete_request')).resourceId, uid)
-  await agent.publish(reported(3, [condition('Deleted', 'True')], '14')) // what is gone is not missed
-})
-
-test('R6.7 a status that goes there and back faster than the hub hears of its own writes is written both times, and one from a clock that was set back too', async () => {
-  const agent = await joined('w2')
-  const { uid, name } = (await createWork('w2', 'swings')).metadata
-  const swing = (status: 'True' | 'False', sequenceId: string) =>
-    said('w2', {
-      dataType: dataType.manifestBundles,
-      ...report,
-      resourceId: uid!,
-      resourceVersion: 1,
-      sequenceId,
-      metadata: { uid, name, namespace: 'w2' },
-      data: { conditions: [condition('Available', status)], resourceStatus: [] },
-    })
-  const now = async () => (await admin.of(ManifestWork, 'w2').get('swings')).status?.conditions?.[0]?.status
-  await agent.publish(swing('True', '1000'))
-  for (let number = 1001; number < 1020; number += 2) {
-    // Both at once, over one connection: whichever comes first, the last word is that of the greater number.
-    await Promise.all([agent.publish(swing('False', `${number}`)), agent.publish(swing('True', `${number + 1}`))])
-    assert.equal(await now(), 'True', `after ${number + 1}`)
-  }
-  const restarted = hub.asCluster('w2')
-  await restarted.publish(swing('False', '5'))
-  assert.equal(await now(), 'False')
-  await agent.publish(swing('True', '2000')) // it was on its way when the process ended
-  assert.equal(await now(), 'False')
-})
-
-test('R6.4 who knows the UID of a work of another cluster can neither report it nor keep its agent from doing so', async () => {
-  const [owner, other] = [await joined('w5'), await joined('w6')]
-  const { uid, name } = (await createWork('w5', 'mine')).metadata
-  const words = (cluster: string, status: 'True' | 'False', sequenceId: string) =>
-    said(cluster, {
-      dataType: dataType.manifestBundles,
-      ...report,
-      resourceId: uid!,
-      resourceVersion: 1,
-      sequenceId,
-      metadata: { uid, name, namespace: cluster },
-      data: { conditions: [condition('Available', status)], resourceStatus: [] },
-    })
-  const now = async () => (await admin.of(ManifestWork, 'w5').get('mine')).status?.conditions?.[0]?.status
-  await owner.publish(words('w5', 'True', '1'))
-  await other.publish(words('w6', 'False', '9'.repeat(20)))
-  assert.equal(await now(), 'True')
-  await owner.publish(words('w5', 'False', '2'))
-  assert.equal(await now(), 'False')
-})
-
-test('R6.7 a status whose answer was lost is not taken for said: what was there before it can be reported again', async (t) => {
-  await joined('w3')
-  await createWork('w3', 'swings')
-  let isMute = false
-  const wire = await stubTcp(t, (socket) => {
-    const onward = net.connect(Number(new URL(hub.server).port), '127.0.0.1')
-    socket.on('close', () => onward.destroy()).pipe(onward)
-    onward.on('error', () => {}).on('close', () => socket.destroy())
-    onward.on('data', (chunk) => isMute || socket.write(chunk))
-  })
-  const credential = { ca: hub.ca, ...hub.certificateFor(agentIdentity('w3')) }
-  const connection = { source: 'test', server: wire.server, credentials: async () => credential }
-  const agent = grpcApi({ connection, cluster: 'w3', clock: systemClock, random: Math.random, log: silentLogger })
-  t.after(() => agent.close())
-  const works = agent.of(ManifestWork, 'w3')
-  const say = (status: 'True' | 'False') => {
-    const merge = { status: { conditions: [condition('Available', status)], resourceStatus: { manifests: [] } } }
-    return works.patch('swings', { merge }, { subresource: 'status' })
-  }
-  const onHub = async () => (await admin.of(ManifestWork, 'w3').get('swings')).status?.conditions?.[0]?.status
-  await say('True')
-  assert.equal(await onHub(), 'True')
-  isMute = true
-  const lost = assert.rejects(say('False'))
-  await eventually(async () => assert.equal(await onHub(), 'False'), patient)
-  for (const socket of wire.sockets) socket.destroy()
-  await lost
-  isMute = false
-  // What an agent compares with before it says anything.
-  assert.equal((await eventually(() => works.get('swings'), patient)).status, undefined)
-  await say('True')
-  assert.equal(await onHub(), 'True')
-})
-
 test('R6.1 an add-on is reported in both versions, and its token comes to whoever asked for it and to nobody else', async () => {
   const agent = await joined('a1')
   const other = hub.clientWith(
@@ -347,7 +191,7 @@ test('R6.1 an add-on is reported in both versions, and its token comes to whoeve
   assert.equal(said1.status.kubeClientDriver, 'token')
   const degraded = {
     ...said1,
-    status: { ...said1.status, conditions: [...said1.status.conditions!, condition('Degraded', 'False')] },
+    status: { ...said1.status, conditions: [...said1.status.conditions!, toldCondition('Degraded', 'False')] },
   }
   await eventually(async () => {
     const { resourceVersion } = (await now()).metadata
@@ -402,40 +246,6 @@ test('R6.1 an add-on is reported in both versions, and its token comes to whoeve
   assert.equal(made.metadata.annotations!['open-cluster-management.io/csr-user'], agentIdentity('a1').user)
 })
 
-test('R6.3 after a reconnect a resync sends what is newer, what is going and what has gone, and nothing else', async () => {
-  const first = await joined('r1')
-  const [kept, changed, removed] = await Promise.all(
-    ['kept', 'changed', 'removed'].map((name) => createWork('r1', name)),
-  )
-  const held = [kept!, changed!, removed!].map(({ metadata }) => ({ resourceID: metadata.uid!, resourceVersion: 1 }))
-  const before = await listening(first, 'r1', dataType.manifestBundles)
-  const known = new Set(before.listed.map(({ resourceId }) => resourceId))
-  while (known.size < 3) known.add((await before.next()).resourceId)
-  first.close()
-  await admin
-    .of(ManifestWork, 'r1')
-    .patch('changed', { merge: { spec: { deleteOption: { propagationPolicy: 'Orphan' } } } })
-  await admin.of(ManifestWork, 'r1').delete('removed')
-  await createWork('r1', 'added')
-  const again = await eventually(async () => {
-    const again = await listening(hub.asCluster('r1'), 'r1', dataType.manifestBundles, held)
-    again.close()
-    return again.listed.length === 3 && again.listed
-  }, patient)
-  const said1 = again.map(({ resourceId, action, resourceVersion, deletedAt }) => [
-    resourceId === changed!.metadata.uid ? 'changed' : resourceId === removed!.metadata.uid ? 'removed' : 'other',
-    deletedAt === undefined ? resourceVersion : action,
-  ])
-  assert.deepEqual(
-    said1.toSorted(([a], [b]) => String(a).localeCompare(String(b))),
-    [
-      ['changed', 2],
-      ['other', 1],
-      ['removed', 'delete_request'],
-    ],
-  )
-})
-
 test('R6.2 new certificates of the endpoint are used from the next connection on, and a new authority is trusted beside the old one', async () => {
   const agent = await joined('t1')
   const works = await listening(agent, 't1', dataType.manifestBundles)
@@ -471,7 +281,7 @@ test('R6.2 new certificates of the endpoint are used from the next connection on
   const renewed = issue(authority, { commonName: user, organizations: groups, usages: ['client'], ...life })
   for (const client of [hub.clientWith(renewed), hub.asCluster('t1')])
     (await listening(client, 't1', dataType.leases)).close()
-  await createWork('t1', 'still-delivered')
+  await createWork(admin, 't1', 'still-delivered')
   await works.until((event) => (event.metadata() as { name: string }).name === 'still-delivered')
   await eventually(async () => {
     const published = await admin.of(ConfigMap, hubNamespace).find(grpcCaConfigMap.name)
@@ -492,7 +302,7 @@ test('R6.3 the API server restarts: subscriptions stay, nothing is lost, and wha
     (e) => e instanceof GrpcError && e.code === code.unavailable && !e.message.includes(plane.server),
   )
   await plane.apiServer.start()
-  await createWork('s1', 'after')
+  await createWork(admin, 's1', 'after')
   await works.until((event) => (event.metadata() as { name: string }).name === 'after')
   await eventually(() => agent.publish(refused).then(() => true), patient)
   assert.equal((await admin.of(Lease, 's1').get('managed-cluster-lease')).spec.renewTime, '2026-02-02T00:00:00.000000Z')
@@ -515,13 +325,13 @@ test('R6.4 a denied cluster loses its subscriptions and its rights at once, and 
 
 test('R6.3 further subscribers cost the API server nothing: they are served from what the hub holds already', async () => {
   const agent = await joined('q1')
-  await createWork('q1', 'w')
+  await createWork(admin, 'q1', 'w')
   const first = await listening(agent, 'q1', dataType.manifestBundles)
   const since = new Date()
   const more = await Promise.all(
     Array.from({ length: 20 }, () => listening(hub.asCluster('q1'), 'q1', dataType.manifestBundles)),
   )
-  await createWork('q1', 'w2')
+  await createWork(admin, 'q1', 'w2')
   for (const each of [first, ...more]) await each.until((event) => (event.metadata() as { name: string }).name === 'w2')
   const { entries } = await plane.requestsBy('grpc-hub', { since })
   const about = entries.filter(({ resource }) => resource === 'manifestworks' || resource?.endsWith('reviews'))

@@ -5,10 +5,10 @@ import { after, before, test } from 'node:test'
 import { attacksOn, type Attack, type Attacker } from '../../../../../testkit/grpc-attacks.ts'
 import { grpcAuthority } from '../../../../../testkit/grpc-authority.ts'
 import {
-  acceptAndWait,
   agentIdentity,
   agentRequest,
   hubNamespace,
+  joinCluster,
   listening,
   prepareGrpcHub,
   said,
@@ -41,7 +41,6 @@ import {
   CertificateSigningRequest,
   isForbidden,
   Lease,
-  mayAccess,
   ServiceAccount,
   type Client,
   type Credential,
@@ -76,16 +75,7 @@ after(async () => {
 })
 
 const join = async (cluster: string): Promise<void> => {
-  await admin.of(ManagedCluster).create({ metadata: { name: cluster }, spec: {} })
-  await acceptAndWait(admin, cluster)
-  const { user: username, groups } = agentIdentity(cluster)
-  const wish = {
-    verb: 'watch',
-    group: 'work.open-cluster-management.io',
-    resource: 'manifestworks',
-    namespace: cluster,
-  }
-  await eventually(() => mayAccess(admin, { username, groups }, wish), patient)
+  await joinCluster(admin, cluster)
   await eventually(() => admin.of(Lease, cluster).get('managed-cluster-lease'), patient)
   await admin.of(ManagedClusterAddOn, cluster).create({ metadata: { name: 'metrics', namespace: cluster }, spec: {} })
   await admin
