@@ -45,7 +45,7 @@ test('R2.27 R2.40 R2.41 the agent cut off at any moment of registration, refresh
   ]
 
   let [cuts, inTheMiddle] = [0, 0]
-  for (; cuts < 50 * rounds(1); cuts++) {
+  for (; cuts < 15 * rounds(1); cuts++) {
     await random.pick(harms)()
     scene.start({ driver })
     await pause(random.below(250))

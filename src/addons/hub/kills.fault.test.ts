@@ -124,7 +124,7 @@ test('R2.18 R2.21 R2.42 a hub that is killed at any moment of registration and o
   await createClusters(admin, clusters)
   for (const cluster of clusters) for (const name of names) await enable(admin, cluster, name)
   const agents = new Map(clusters.map((cluster) => [cluster, asCluster(plane, cluster)]))
-  const kills = 50 * rounds(1)
+  const kills = 15 * rounds(1)
   for (let kill = 0; kill < kills; kill++) {
     for (let i = random.below(4); i >= 0; i--) await disturb(random, agents)
     await sleep(random.below(120)) // a kill at a random moment of what follows from it

@@ -65,7 +65,7 @@ test('R1.45 R1.56 R1.57 a hub that is killed at any moment of acceptance, denial
     until: () => Promise<void>,
   ): Promise<void> => {
     const happening = Promise.all(names.map(happens))
-    for (let i = 0; i < rounds(8); i++) {
+    for (let i = 0; i < rounds(4); i++) {
       const hub = await runHub(t, plane, { settings: { drivers: [driver] } })
       await sleep(20 + random.below(250))
       await hub.stop()

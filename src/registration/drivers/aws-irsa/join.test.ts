@@ -44,32 +44,27 @@ const work = (cluster: string): ManifestWork => ({
   },
 })
 
-const cases: (LocalEksOptions & { automatic?: boolean })[] = [
+/** The other partitions, and approval by itself, are in testkit/e2e-irsa.test.ts. */
+const cases: LocalEksOptions[] = [
   { access: 'aws-auth', partition: 'aws' },
   { access: 'access-entries', partition: 'aws' },
-  { access: 'aws-auth', partition: 'aws-cn', automatic: true },
-  { access: 'aws-auth', partition: 'aws-us-gov' },
 ]
 
-for (const { automatic = false, ...options } of cases)
-  test(`R1.1 R1.28 R1.33 R1.34 R1.39 R1.40 R1.46 R1.47 R1.48 R1.49 R1.56 a cluster joins by ${options.access} in ${options.partition}${automatic ? ', without a person' : ''}, works, leaves, and nothing is left of it`, async () => {
+for (const options of cases)
+  test(`R1.1 R1.28 R1.33 R1.34 R1.39 R1.40 R1.46 R1.47 R1.48 R1.49 R1.56 a cluster joins by ${options.access} in ${options.partition}, works, leaves, and nothing is left of it`, async () => {
     await using eks = await startLocalEks(options)
     await using plane = await startManagedPlane(eksCluster('m1', account, options.partition))
     const admin = eks.hub.client()
     const metadata = { name: 'aws-auth', namespace: 'kube-system' }
     await admin.of(ConfigMap, 'kube-system').create({ metadata, data: { mapRoles: foreign, mapUsers: '[]' } })
     const managed = await eks.managed('m1', { account, plane })
-    const approval = [
-      '--feature-gates=ManagedClusterAutoApproval=true',
-      `--auto-approved-arn-patterns=${managed.arn.replace('m1', '[a-z0-9]+')}`,
-    ]
     await startHub(eks.hub, {
-      args: [...eks.hubArgs, '--farewell-seconds=60', ...(automatic ? approval : [])],
+      args: [...eks.hubArgs, '--farewell-seconds=60'],
       env: await eks.hubEnvironment(),
     })
     await sendTo(plane, eks.hub)
     const agent = await startAgent(plane, 'c1', { args: managed.args, env: await managed.environment() })
-    if (!automatic) await acceptAsPerson(admin)
+    await acceptAsPerson(admin)
     await agent.process.ready()
 
     const joined = await eventually.watching(
