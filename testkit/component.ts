@@ -76,7 +76,7 @@ export class Component {
     while (!(await ready().catch(() => false))) {
       if (ended !== undefined) throw this.#failure(`did not start: ${ended}`)
       if (performance.now() > deadline) throw this.#failure(`not ready within ${readyWithinMs / 1000} s`)
-      await sleep(25)
+      await sleep(50)
     }
     if (ended !== undefined) throw this.#failure(`did not start: ${ended}; another process answers on its port`)
   }

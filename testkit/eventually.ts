@@ -13,10 +13,12 @@ type Passed<T> = Exclude<Awaited<T>, false>
 
 const polling = <T>(check: () => T | Promise<T>, options?: EventuallyOptions): Promise<Passed<T>> =>
   bounded(options, async (saw, signal) => {
-    for (let pauseMs = 10; ; pauseMs = Math.min(pauseMs * 1.5, 100)) {
+    for (let pauseMs = 10; ; pauseMs = Math.min(pauseMs * 1.5, 250)) {
+      const began = performance.now()
       const outcome = await outcomeOf(check, saw)
       if (outcome) return outcome.value
-      await sleep(pauseMs, undefined, { signal })
+      // A check that takes long, such as a list of everything, must not keep busy what it waits for.
+      await sleep(Math.max(pauseMs, 2 * (performance.now() - began)), undefined, { signal })
     }
   })
 
