@@ -74,10 +74,13 @@ export const keysOf = async ({ client, account }: IdentityHub, id: string): Prom
   return { identityRef: staticReference('keys') as never }
 }
 
-/** A role that the service account `builder` of a namespace may assume; `create` makes the identity. */
-export const tokensOf = async ({ client, account }: IdentityHub, id: string, space: string) => {
+/** A role that may build, for whoever has a token of one service account of an API server of the tests. */
+export const roleByToken = async (
+  account: ReturnType<IdentityHub['account']>,
+  { id, role, space, name }: { id: string; role: string; space: string; name: string },
+): Promise<string> => {
   const host = 'kubernetes.default.svc.cluster.local'
-  await account(id).iam('CreateOpenIDConnectProvider', {
+  await account.iam('CreateOpenIDConnectProvider', {
     Url: `https://${host}`,
     ClientIDList: ['sts.amazonaws.com'],
     ThumbprintList: ['a'.repeat(40)],
@@ -85,9 +88,14 @@ export const tokensOf = async ({ client, account }: IdentityHub, id: string, spa
   const trust = allowing({
     Principal: { Federated: `arn:aws:iam::${id}:oidc-provider/${host}` },
     Action: 'sts:AssumeRoleWithWebIdentity',
-    Condition: { StringEquals: { [`${host}:sub`]: `system:serviceaccount:${space}:builder` } },
+    Condition: { StringEquals: { [`${host}:sub`]: `system:serviceaccount:${space}:${name}` } },
   })
-  const roleARN = await account(id).role('tenant', trust, { may: mayBuild })
+  return account.role(role, trust, { may: mayBuild })
+}
+
+/** A role that the service account `builder` of a namespace may assume; `create` makes the identity. */
+export const tokensOf = async ({ client, account }: IdentityHub, id: string, space: string) => {
+  const roleARN = await roleByToken(account(id), { id, role: 'tenant', space, name: 'builder' })
   return {
     identityRef: { kind: 'AWSServiceAccountIdentity', name: 'builder' } as never,
     create: () =>

@@ -1,5 +1,5 @@
 import { allowing } from './aws-account.ts'
-import { createCluster, mayBuild } from './aws-network.ts'
+import { createCluster, mayBuild, roleByToken } from './aws-network.ts'
 import { createKeys, roleReference, staticReference, trusting, type IdentityHub } from './identity-hub.ts'
 import { runCli, type CliResult } from './run-cli.ts'
 import type { ControlPlane } from './control-plane.ts'
@@ -118,18 +118,7 @@ export const byChain = async (
 /** By the token of a service account; both management clusters have the same issuer, as after a move of its keys. */
 export const byToken = async ({ client, account }: IdentityHub, key: string, id: string): Promise<void> => {
   const [space, name] = key.split('/') as [string, string]
-  const host = 'kubernetes.default.svc.cluster.local'
-  await account(id).iam('CreateOpenIDConnectProvider', {
-    Url: `https://${host}`,
-    ClientIDList: ['sts.amazonaws.com'],
-    ThumbprintList: ['a'.repeat(40)],
-  })
-  const trust = allowing({
-    Principal: { Federated: `arn:aws:iam::${id}:oidc-provider/${host}` },
-    Action: 'sts:AssumeRoleWithWebIdentity',
-    Condition: { StringEquals: { [`${host}:sub`]: `system:serviceaccount:${space}:${name}` } },
-  })
-  const roleARN = await account(id).role(name, trust, { may: mayBuild })
+  const roleARN = await roleByToken(account(id), { id, role: name, space, name })
   await createCluster(client, key, { spec: { identityRef: { kind: 'AWSServiceAccountIdentity', name } as never } })
   await client.of(AWSServiceAccountIdentity, space).create({ metadata: { namespace: space, name }, spec: { roleARN } })
 }

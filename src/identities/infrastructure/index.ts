@@ -4,7 +4,8 @@
  * `reconcile.ts` decides whether anything may be done (`standing.ts`: not while paused, and only as the identity that was let in) and
  * looks at AWS only if something changed or a long time has passed (`memory.ts`). `build.ts` lists the steps; each has a file. They
  * find what there is by tags (`names.ts`, `snapshot.ts`) and make what is missing, so that any of them can be cut off at any point.
- * `removal.ts` is the reverse; `strangers.ts` keeps both off what another provider has made. `subset.ts` and `fixed-fields.ts` say at admission what is not built here, and what cannot be changed.
+ * `removal.ts` is the reverse; `strangers.ts` keeps both off what another provider has made. `subset.ts` and `fixed-fields.ts` say at
+ * admission what is not built here, and what cannot be changed.
  * Decisions without AWS are in `plan.ts`, `rules.ts` and `cidr.ts`.
  */
 import type { AwsClient } from '../../aws/index.ts'

@@ -1,5 +1,5 @@
 import type { AWSClusterStaticIdentity } from '../../api/index.ts'
-import { isNotFound, Secret, type Resource, type Unstructured } from '../../kube/index.ts'
+import { Secret, type Resource } from '../../kube/index.ts'
 import { secretFaults } from '../access-keys.ts'
 import { secretOf, sourceOf } from '../chain.ts'
 import {
@@ -41,7 +41,7 @@ export const followIdentities = async (
   // A Map goes on to what is added while it is walked; what is in it is not added again, so loops end.
   for (const [key, reference] of wanted) {
     const resource = identityResources[reference.kind as IdentityKind] as unknown as Resource
-    const object = await find(hub, resource, reference.name, signal)
+    const object = await hub.client.of(resource).find(reference.name, { signal })
     if (!object) continue // the chain of the cluster says so, with what to do
     identities.set(key, { resource, object })
     const identity = object as unknown as Identity
@@ -76,18 +76,4 @@ export const followIdentities = async (
     ...[...secrets.values()].map((found): Item => ({ ...found, fate: 'copy', wave: 1 })),
   ]
   return { items, waves: 2, obstacles }
-}
-
-const find = async (
-  { client }: Hub,
-  resource: Resource,
-  name: string,
-  signal: AbortSignal,
-): Promise<Unstructured | undefined> => {
-  try {
-    return await client.of(resource).get(name, { signal })
-  } catch (error) {
-    if (isNotFound(error)) return undefined
-    throw error
-  }
 }

@@ -3,9 +3,10 @@
  *
  * `discover.ts` reads a namespace, `graph.ts` chooses what belongs to its clusters, `credentials.ts` follows their identities: a
  * `Bundle`. `target.ts` looks at what is on the target already; `preflight.ts` says all that stands in the way, before anything is
- * paused: what is not done yet (`unfinished.ts`), what is there otherwise (`conflicts.ts`), what is missing there (`outside.ts`), what the
- * person may not do (`rights.ts`). `account.ts` lets the target's controller say which account it reaches. Then `pause.ts`, `bring.ts`, `release.ts`, `pause.ts`
- * again, in the order of `moveBundle` below. `translate.ts` knows how an object reads on the target; `retreat.ts` and `abort.ts` are the way back.
+ * paused: what is not done yet (`unfinished.ts`), what is there otherwise (`conflicts.ts`), what is missing there (`outside.ts`), what
+ * the person may not do (`rights.ts`). `account.ts` lets the target's controller say which account it reaches. Then `pause.ts`,
+ * `bring.ts`, `release.ts`, `pause.ts` again, in the order of `moveBundle` below. `translate.ts` knows how an object reads on the
+ * target; `retreat.ts` and `abort.ts` are the way back.
  *
  * Two rules make a cut at any point harmless. Whoever is paused says by whom (`marks.ts`), so the next run goes on instead of refusing.
  * And nothing is deleted at the source before all of it was seen on the target, nothing unpaused there before all of it is gone here:
