@@ -1,6 +1,16 @@
+import type { TestContext } from 'node:test'
+import { startFaultProxy, type FaultProxy } from './faults.ts'
 import { foreign, machines } from './move-scene.ts'
-import { installCrds } from '../src/api/index.ts'
-import type { Client, KubeObject, OwnerReference, Resource } from '../src/kube/index.ts'
+import { startTwoHubs, type TwoHubs } from './two-hubs.ts'
+import { AWSCluster, AWSClusterControllerIdentity, Cluster, installCrds } from '../src/api/index.ts'
+import {
+  ConfigMap,
+  Secret,
+  type Client,
+  type KubeObject,
+  type OwnerReference,
+  type Resource,
+} from '../src/kube/index.ts'
 
 const core = 'cluster.x-k8s.io'
 const infrastructure = `infrastructure.${core}`
@@ -52,3 +62,36 @@ export const ownedBy = (
 
 /** How a spec names another object, as far as this can be read from its kind. */
 export const referenceTo = ({ group, kind }: Resource, name: string) => ({ apiGroup: group, kind, name })
+
+/** Two management clusters with these kinds. Whom clusters act as is not the point there. */
+export const startClusterApiHubs = async (): Promise<TwoHubs> => {
+  const hubs = await startTwoHubs()
+  for (const client of [hubs.here, hubs.there]) {
+    await installClusterApi(client)
+    const spec = { allowedNamespaces: {} }
+    await client.of(AWSClusterControllerIdentity).create({ metadata: { name: 'default' }, spec })
+  }
+  return hubs
+}
+
+/** What is never let go of is given up before anybody loses patience. */
+export const moving = (space: string): string[] => ['-n', space, '--no-account-check', '--timeout', '60']
+export const pausedBy = 'cluster.x-k8s.io/paused'
+export const blockMove = 'clusterctl.cluster.x-k8s.io/block-move'
+
+/** What is in a namespace, by kind. */
+export const contents = async (client: Client, space: string): Promise<string[]> => {
+  const all: Record<string, Resource<KubeObject>> = { ...capi, Cluster, AWSCluster, Secret, ConfigMap }
+  const namespaced = Object.values(all).filter((kind) => kind.namespaced)
+  const lists = await Promise.all(namespaced.map(async (kind) => (await client.of(kind, space).list()).items))
+  return lists
+    .flatMap((items, at) => items.map(({ metadata }) => `${namespaced[at]!.kind}/${metadata.name}`))
+    .toSorted()
+}
+
+/** The target, with a server in front that can be told to fail. */
+export const proxied = async (t: TestContext, { two }: TwoHubs): Promise<FaultProxy> => {
+  const proxy = await startFaultProxy(two, { user: 'mover', groups: ['system:masters'] })
+  t.after(() => proxy.stop())
+  return proxy
+}
