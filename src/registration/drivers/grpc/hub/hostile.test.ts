@@ -11,11 +11,11 @@ import {
   joinCluster,
   listening,
   prepareGrpcHub,
-  said,
   saidObject,
   startGrpcHub,
   type GrpcHub,
 } from '../../../../../testkit/grpc-hub.ts'
+import { allowedTo } from '../../../../../testkit/grpc-matrix.ts'
 import { hostile, ofC1, user } from '../../../../../testkit/hostile-requests.ts'
 import { eventually, startControlPlane, type ControlPlane } from '../../../../../testkit/index.ts'
 import {
@@ -27,19 +27,10 @@ import {
   ManifestWork,
   signer,
 } from '../../../../api/index.ts'
-import {
-  code,
-  dataType,
-  errorIn,
-  GrpcError,
-  type Action,
-  type EventClient,
-  type Side,
-} from '../../../../events/index.ts'
+import { code, dataType, errorIn, GrpcError, type EventClient } from '../../../../events/index.ts'
 import {
   ApiError,
   CertificateSigningRequest,
-  isForbidden,
   Lease,
   ServiceAccount,
   type Client,
@@ -348,79 +339,6 @@ test('R6.4 who writes the hub’s annotations on a request of their own is still
   assert.deepEqual(status ?? {}, {})
 })
 
-const sides: Side[] = ['spec', 'status']
-const actions: Action[] = [
-  'create_request',
-  'update_request',
-  'delete_request',
-  'watch_request',
-  'resync_request',
-  'resync_response',
-]
-
-/** What a caller may do to a cluster’s things, as `data type: what`, found by trying everything. */
-const allowedTo = async (client: EventClient, cluster: string): Promise<string[]> => {
-  const known = await admin
-    .of(ManagedCluster)
-    .get(cluster)
-    .catch(() => undefined)
-  const addOn = await admin
-    .of(ManagedClusterAddOn, cluster)
-    .get('metrics')
-    .catch(() => undefined)
-  const work = await admin
-    .of(ManifestWork, cluster)
-    .get('w')
-    .catch(() => undefined)
-  const payload: Record<string, object> = {
-    [dataType.managedClusters]: known ?? { metadata: { name: cluster }, spec: {} },
-    [dataType.certificateSigningRequests]: agentRequest(cluster, `${cluster}-${Math.random().toString(36).slice(2)}`)
-      .object,
-    [dataType.addOns]: addOn ?? { metadata: { name: 'metrics', namespace: cluster, resourceVersion: '1' } },
-    [dataType.addOnsAlpha]: addOn ?? { metadata: { name: 'metrics', namespace: cluster, resourceVersion: '1' } },
-    [dataType.leases]: {
-      metadata: { name: 'managed-cluster-lease', namespace: cluster },
-      spec: { renewTime: '2026-01-01T00:00:00.000000Z' },
-    },
-    [dataType.events]: { metadata: { name: 'e', namespace: cluster } },
-    [dataType.manifestBundles]: { conditions: [], resourceStatus: [] },
-    [dataType.tokenRequests]: { metadata: { name: 'default', namespace: cluster, uid: 'u' }, spec: {} },
-  }
-  const found = new Set<string>()
-  const isRefused = (error: unknown): boolean =>
-    isForbidden(error) ||
-    (error instanceof GrpcError &&
-      [code.invalidArgument, code.permissionDenied, code.unauthenticated].includes(error.code as 3))
-  for (const of of Object.values(dataType)) {
-    const name = of.split('.').slice(-2).join('.')
-    const subscription = await client
-      .subscribe({ source: 'm', clusterName: cluster, dataType: of })
-      .catch(() => undefined)
-    if (subscription) found.add(`${name}: subscribe`)
-    for (const side of sides)
-      for (const action of actions) {
-        const first = of === dataType.managedClusters && action === 'create_request'
-        const fresh = first ? { metadata: { name: cluster }, spec: {} } : payload[of]!
-        const data = action === 'resync_request' ? { resourceVersions: [] } : fresh
-        const event = said(cluster, {
-          dataType: of,
-          side,
-          action,
-          data,
-          resourceVersion: 1,
-          ...(of === dataType.manifestBundles ? { resourceId: work?.metadata.uid ?? 'u' } : {}),
-        })
-        const error = await client.publish(event).then(
-          () => undefined,
-          (e: unknown) => e,
-        )
-        if (!isRefused(error)) found.add(`${name}: ${side}.${action}`)
-      }
-    subscription?.close()
-  }
-  return [...found].toSorted()
-}
-
 const readable = ['spec.resync_request', 'subscribe']
 const may = (name: string, ...what: string[]): string[] => what.map((one) => `${name}: ${one}`)
 const accepted = [
@@ -444,16 +362,16 @@ test('R6.4 the isolation matrix over gRPC: an accepted cluster reaches its own t
   )
   const others = ['m2', 'm3', 'h2', 'none', 'kube-system', hubNamespace, 'default']
   const m1 = hub.asCluster('m1')
-  assert.deepEqual(await allowedTo(m1, 'm1'), accepted)
-  for (const cluster of others) assert.deepEqual(await allowedTo(m1, cluster), [], cluster)
+  assert.deepEqual(await allowedTo(admin, m1, 'm1'), accepted)
+  for (const cluster of others) assert.deepEqual(await allowedTo(admin, m1, cluster), [], cluster)
 
   const bootstrap = hub.clientWith(hub.certificateFor({ user: 'bootstrap' }))
-  assert.deepEqual(await allowedTo(bootstrap, 'm2'), bootstrapping)
+  assert.deepEqual(await allowedTo(admin, bootstrap, 'm2'), bootstrapping)
   for (const who of [
     hub.clientWith({ token: await accountToken('stranger') }),
     hub.clientWith(hub.certificateFor({ user: 'x', groups: ['system:authenticated'] })),
   ])
-    for (const cluster of ['m1', 'm2']) assert.deepEqual(await allowedTo(who, cluster), [])
+    for (const cluster of ['m1', 'm2']) assert.deepEqual(await allowedTo(admin, who, cluster), [])
 
   await admin.of(ManifestWork, 'm3').delete('w')
   await admin.of(ManagedCluster).patch('m3', { merge: { spec: { hubAcceptsClient: false } } })
@@ -464,7 +382,7 @@ test('R6.4 the isolation matrix over gRPC: an accepted cluster reaches its own t
   ])
   await eventually(
     async () => {
-      const left = await allowedTo(m3, 'm3')
+      const left = await allowedTo(admin, m3, 'm3')
       assert.ok(
         left.every((one) => leaving.has(one)),
         left.join('\n'),
@@ -473,5 +391,5 @@ test('R6.4 the isolation matrix over gRPC: an accepted cluster reaches its own t
     },
     { timeoutMs: 120_000 },
   )
-  assert.deepEqual(await allowedTo(m1, 'm1'), accepted)
+  assert.deepEqual(await allowedTo(admin, m1, 'm1'), accepted)
 })
