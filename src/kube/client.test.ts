@@ -148,8 +148,7 @@ test('R0.7 what is under way finishes with the old credential, what is new uses 
   const client = clientFor({ ...plane.client().connection, credentials: async () => current })
   t.after(() => client.close())
   const configMaps = client.of(ConfigMap, 'default')
-  const watch = (await configMaps.watch({ sendInitialEvents: true }))[Symbol.asyncIterator]()
-  await watch.next()
+  const watch = await configMaps.watch({ sendInitialEvents: true })
   const slow = Array.from({ length: 20 }, () => whoAmI(client))
 
   const second = await credentialOf('second', ['system:masters'])
@@ -159,9 +158,12 @@ test('R0.7 what is under way finishes with the old credential, what is new uses 
   assert.deepEqual(new Set((await Promise.all(slow)).map((who) => who.username)), new Set(['first']))
   assert.deepEqual(new Set(fresh.map((who) => who.username)), new Set(['second']))
   await configMaps.create({ metadata: { name: 'seen-by-the-old-watch' } })
-  const next = await watch.next()
-  assert.equal((next.value as { object: KubeObject }[])[0]?.object.metadata.name, 'seen-by-the-old-watch')
-  await watch.return!()
+  const seen: (string | undefined)[] = []
+  for await (const batch of watch) {
+    seen.push(...batch.map(({ object }) => object.metadata.name))
+    if (seen.includes('seen-by-the-old-watch')) break
+  }
+  assert.equal(seen.at(-1), 'seen-by-the-old-watch')
 })
 
 test('R0.7 a token may change with every request, over one connection', async (t) => {
