@@ -1,24 +1,25 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { AddOnTemplate, annotation, ManagedCluster, ManagedClusterAddOn } from '../src/api/index.ts'
-import { Namespace, type Client } from '../src/kube/index.ts'
+import { Namespace, Secret, type Client } from '../src/kube/index.ts'
 import { inParallel, isTrue } from '../src/runtime/index.ts'
 import { eventually, startControlPlane, startHub } from '../testkit/index.ts'
 import { builtProgram } from './built-program.ts'
-import { startChild } from './child-process.ts'
+import { startChild, type Child } from './child-process.ts'
 import { metricOf, requestsOf } from './hub-figures.ts'
-import { progress, rounded, type Bench, type Line } from './measure.ts'
+import { progress, rounded, type Bench, type Figures, type Line } from './measure.ts'
 
 type Driver = 'token' | 'csr'
 
 const idleSeconds = 60
 /** What they are is in docs/benchmarks.md. */
 const mostAgentWrites = 4
+const year = 365 * 86_400_000
 
 /** Credentials for many add-ons of one cluster, and for some on each of many clusters: by token and by certificate. */
 export const addons: Bench = async (print) => {
   for (const driver of ['token', 'csr'] as const)
     for (const [clusters, each] of [
-      [1, 100],
+      [1, 120],
       [100, 10],
     ] as const)
       print(await measure(driver, clusters, each))
@@ -80,6 +81,7 @@ const measure = async (driver: Driver, clusterCount: number, each: number): Prom
     hubIdleRequests: idle.hub.all - after.hub.all,
     hubRssMB: (await metricOf(hub, 'process_resident_memory_bytes')) / 2 ** 20,
     agentsRssMB: idle.agents['rssMB']!,
+    ...(driver === 'token' && clusterCount === 1 ? await refreshed(admin, agents, each) : {}),
   })
   await agents.end()
   return {
@@ -87,9 +89,35 @@ const measure = async (driver: Driver, clusterCount: number, each: number): Prom
     clusters: clusterCount,
     addOns: total,
     ...figures,
-    target: `agentWritesPerAddOn at most ${mostAgentWrites}; no idle request but of watches`,
-    ok: figures['agentWritesPerAddOn']! <= mostAgentWrites && figures['agentIdleRequests']! <= 5 * clusterCount,
+    target: `agentWritesPerAddOn and refreshWritesPerAddOn at most ${mostAgentWrites}; no idle request but of watches`,
+    ok:
+      figures['agentWritesPerAddOn']! <= mostAgentWrites &&
+      (figures['refreshWritesPerAddOn'] ?? 0) <= mostAgentWrites &&
+      figures['agentIdleRequests']! <= 5 * clusterCount,
   }
+}
+
+/** R2.45 All tokens of a cluster near their end at once: what their refreshing costs. */
+const refreshed = async (admin: Client, agents: Child, each: number): Promise<Figures> => {
+  const secrets = admin.of(Secret, 'install-cluster-0')
+  const tokens = async (): Promise<string[]> =>
+    (await secrets.list({ resourceVersion: '0' })).items.flatMap(({ data }) => data?.['token'] ?? [])
+  const old = new Set(await tokens())
+  progress(`all ${each} tokens have used 85 % of their lifetime`)
+  const started = performance.now()
+  const before = await agents.ask({ jumpMs: year * 0.85 })
+  await eventually(
+    async () => {
+      const now = await tokens()
+      const left = each - now.filter((token) => !old.has(token)).length
+      if (left) throw new Error(`${left} tokens are not refreshed yet`)
+    },
+    { timeoutMs: 300_000 },
+  )
+  const refreshAllMs = performance.now() - started
+  await pause(10_000) // the last reports
+  const after = await agents.ask()
+  return { refreshAllMs, refreshWritesPerAddOn: (after['writes']! - before['writes']!) / each }
 }
 
 const prepare = async (admin: Client, clusters: string[], addOns: string[]): Promise<void> => {

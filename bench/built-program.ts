@@ -6,7 +6,7 @@ let built = false
 
 /** A file of the built project: what users run, with the measured processes beside it. Made once a run, so that nothing old is measured. */
 export const builtFile = (path: string): string => {
-  if (!built) progress(`built ${build('dist', ['bench/**/*.ts'])} modules to dist/`)
+  if (!built) progress(`built ${build('dist', ['bench/**/*.ts', 'testkit/jumping-clock.ts'])} modules to dist/`)
   built = true
   return new URL(`../dist/${path}`, import.meta.url).pathname
 }

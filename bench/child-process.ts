@@ -37,9 +37,9 @@ export class Child {
   }
 
   /** Lets it go on, and hands back what it reports then. */
-  async ask<T = Figures>(): Promise<T> {
+  async ask<T = Figures>(say: object = {}): Promise<T> {
     const answer = this.report<T>()
-    this.#process.send({})
+    this.#process.send(say)
     return answer
   }
 

@@ -12,9 +12,10 @@ export const report = (figures: object): void => {
   process.send!(figures)
 }
 
-/** Waits until the parent asks for the next step. */
-export const asked = async (): Promise<void> => {
-  await once(process, 'message')
+/** Waits until the parent asks for the next step, and hands back what it said. */
+export const asked = async (): Promise<unknown> => {
+  const [said] = (await once(process, 'message')) as [unknown]
+  return said
 }
 
 /** CPU time of all threads since the process began. */

@@ -2,7 +2,7 @@
 import { subject } from '../../src/api/index.ts'
 import { dataType, EventClient, readEvent } from '../../src/events/index.ts'
 import { inParallel } from '../../src/runtime/index.ts'
-import { issue } from '../../src/runtime/pki/index.ts'
+import { credentialFor } from './agent-clients.ts'
 import { asked, report, settings } from './child.ts'
 
 const { server, authority, clusters, each } = settings as {
@@ -12,20 +12,13 @@ const { server, authority, clusters, each } = settings as {
   /** Works of each cluster. */
   each: number
 }
-const day = 86_400_000
 let delivered = 0
 let lastAt = 0
 const all = Promise.withResolvers<void>()
 
 const follow = async (cluster: string): Promise<void> => {
-  const { cert, key } = issue(authority, {
-    commonName: subject.agentUser(cluster, 'bench'),
-    organizations: [subject.clusterGroup(cluster), subject.managedClusters],
-    usages: ['client'],
-    notBefore: new Date(Date.now() - day),
-    notAfter: new Date(Date.now() + day),
-  })
-  const credential = { ca: authority.cert, cert, key }
+  const groups = [subject.clusterGroup(cluster), subject.managedClusters]
+  const credential = credentialFor(authority, subject.agentUser(cluster, 'bench'), groups)
   const client = new EventClient({ source: cluster, server, credentials: async () => credential })
   const events = await client.subscribe({ source: cluster, clusterName: cluster, dataType: dataType.manifestBundles })
   const read = async (): Promise<void> => {

@@ -1,9 +1,8 @@
 /** Agents without clusters: each has its own credential, follows its own ManagedCluster and works, and renews its own lease. */
-import { readFileSync } from 'node:fs'
 import { ManagedCluster, ManifestWork, subject } from '../../src/api/index.ts'
-import { clientFor, Lease } from '../../src/kube/index.ts'
+import { Lease } from '../../src/kube/index.ts'
 import { Informer, microTimestamp } from '../../src/runtime/index.ts'
-import { issue } from '../../src/runtime/pki/index.ts'
+import { AgentClients } from './agent-clients.ts'
 import { asked, cpuMs, report, rssMB, settings } from './child.ts'
 
 const { server, authorityFiles, clusters, periodMs } = settings as {
@@ -12,28 +11,15 @@ const { server, authorityFiles, clusters, periodMs } = settings as {
   clusters: number
   periodMs: number
 }
-const authority = { cert: readFileSync(authorityFiles.cert, 'utf8'), key: readFileSync(authorityFiles.key, 'utf8') }
 const names = Array.from({ length: clusters }, (_, i) => `cluster-${i}`)
-const day = 86_400_000
+const clients = new AgentClients(server, authorityFiles, { userAgent: 'bench-hollow', maxConnections: 1 })
 const stop = new AbortController()
 let beats = 0
 let failures = 0
-let requests = 0
 let longestGapMs = 0
 
 const start = async (name: string): Promise<void> => {
-  const { cert, key } = issue(authority, {
-    commonName: subject.agentUser(name, 'hollow'),
-    organizations: [subject.clusterGroup(name), subject.managedClusters],
-    usages: ['client'],
-    notBefore: new Date(Date.now() - day),
-    notAfter: new Date(Date.now() + day),
-  })
-  const credential = { ca: authority.cert, cert, key }
-  const client = clientFor(
-    { source: name, server, credentials: async () => credential },
-    { userAgent: 'bench-hollow', maxConnections: 1, onAnswer: () => requests++ },
-  )
+  const client = clients.of(subject.agentUser(name, 'hollow'), [subject.clusterGroup(name), subject.managedClusters])
   const own = new Informer({ client, resource: ManagedCluster, fieldSelector: `metadata.name=${name}` })
   const works = new Informer({ client, resource: ManifestWork, namespace: name })
   void own.run(stop.signal)
@@ -63,5 +49,5 @@ for (let i = 0; i < names.length; i += 20) await Promise.all(names.slice(i, i + 
 report({ rssMB: rssMB() })
 for (;;) {
   await asked()
-  report({ beats, failures, requests, longestGapMs, rssMB: rssMB(), cpuMs: cpuMs() })
+  report({ beats, failures, requests: clients.requests, longestGapMs, rssMB: rssMB(), cpuMs: cpuMs() })
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
 import { after, before, test } from 'node:test'
-import { awsAccount, type AwsAccount } from '../../testkit/aws-account.ts'
+import { awsAccount } from '../../testkit/aws-account.ts'
+import { performCommands } from '../../testkit/aws-commands.ts'
 import { startLocalAws, type LocalAws } from '../../testkit/index.ts'
 import { awsClient, clusterPair, type AwsClient } from './index.ts'
 import {
@@ -33,39 +33,12 @@ after(async () => {
   await local.stop()
 })
 
-/** What a shell makes of the commands: the arguments of each `aws`. */
-const argumentsOf = (commands: string): string[][] => {
-  const script = `aws() { node -e 'console.log(JSON.stringify(process.argv.slice(1)))' -- "$@"; }\n${commands}`
-  const printed = execFileSync('bash', ['--norc', '-ec', script], { env: { PATH: process.env['PATH'] } }).toString()
-  return printed
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line) as string[])
-}
-
-/** Does what the AWS CLI would do with these arguments. */
-const run = async (account: AwsAccount, [, command, ...args]: string[]): Promise<void> => {
-  const option = (name: string): string => args[args.indexOf(`--${name}`) + 1]!
-  if (command === 'create-role')
-    await account.iam('CreateRole', {
-      RoleName: option('role-name'),
-      AssumeRolePolicyDocument: option('assume-role-policy-document'),
-      Tags: args.includes('--tags') ? (JSON.parse(option('tags')) as { Key: string; Value: string }[]) : [],
-    })
-  else
-    await account.iam('PutRolePolicy', {
-      RoleName: option('role-name'),
-      PolicyName: option('policy-name'),
-      PolicyDocument: option('policy-document'),
-    })
-}
-
 test('R1.29 the commands make what is asked for, and what is missing before and differs after is named', async () => {
   for (const role of [managed, hub]) {
     const account = awsAccount(aws, role.account)
     const missing = () => missingFrom(aws, account.root, role, 'us-west-2')
     assert.deepEqual(await missing(), [`account ${role.account} has no role ${role.name}`])
-    for (const args of argumentsOf(asCommands(role))) await run(account, args)
+    await performCommands(account, asCommands(role))
     assert.deepEqual(await missing(), [])
   }
 

@@ -1,8 +1,8 @@
 /** What clusters on EKS need: a token for a kubeconfig, and the IAM roles that have to be there first; against the local AWS. */
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
 import { after, before, test } from 'node:test'
-import { awsAccount, type AwsAccount } from '../../../testkit/aws-account.ts'
+import { awsAccount } from '../../../testkit/aws-account.ts'
+import { performCommands } from '../../../testkit/aws-commands.ts'
 import { trusting } from '../../../testkit/identity-hub.ts'
 import { runCli, startLocalAws, type CliResult, type LocalAws } from '../../../testkit/index.ts'
 import { awsClient, type AwsClient } from '../../aws/index.ts'
@@ -95,35 +95,6 @@ test('eks-token answers a kubeconfig with a token that STS knows, of oneself or 
     /Error: .*none/,
   )
 })
-
-/** What a shell makes of commands of the AWS CLI: the arguments of each `aws`. */
-const argumentsOf = (commands: string): string[][] => {
-  const script = `aws() { node -e 'console.log(JSON.stringify(process.argv.slice(1)))' -- "$@"; }\n${commands}`
-  const printed = execFileSync('bash', ['--norc', '-ec', script], { env: { PATH: process.env['PATH'] } }).toString()
-  return printed
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line) as string[])
-}
-
-/** Does in an account what the AWS CLI would do with printed commands that make roles. */
-const performCommands = async (account: AwsAccount, commands: string): Promise<void> => {
-  for (const [, command, ...args] of argumentsOf(commands)) {
-    const option = (name: string): string => args[args.indexOf(`--${name}`) + 1]!
-    if (command === 'create-role')
-      await account.iam('CreateRole', {
-        RoleName: option('role-name'),
-        AssumeRolePolicyDocument: option('assume-role-policy-document'),
-        Tags: args.includes('--tags') ? (JSON.parse(option('tags')) as { Key: string; Value: string }[]) : [],
-      })
-    else
-      await account.iam('PutRolePolicy', {
-        RoleName: option('role-name'),
-        PolicyName: option('policy-name'),
-        PolicyDocument: option('policy-document'),
-      })
-  }
-}
 
 test('R1.29 prerequisites prints the roles in four forms, and --verify names what is missing before and finds nothing after', async () => {
   for (const [account, line] of [
