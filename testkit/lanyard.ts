@@ -72,7 +72,7 @@ export const startHub = async (
 ): Promise<LanyardProcess> => {
   const port = await freePort()
   const webhooks = ['--webhook-host=127.0.0.1', `--webhook-port=${port}`, `--webhook-url=https://127.0.0.1:${port}`]
-  const usual = ['hub', `--kubeconfig=${plane.kubeconfig}`, '--install-crds', '--lease-seconds=3', ...webhooks]
+  const usual = ['hub', `--kubeconfig=${plane.kubeconfig}`, '--install-crds', ...webhooks]
   return start(name, plane, [...usual, ...args], { wait, program, env })
 }
 

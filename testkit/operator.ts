@@ -59,7 +59,6 @@ export const startOperator = async (
       'operator',
       `--kind=${kind}`,
       `--kubeconfig=${await kubeconfigOfAccount(plane, 'open-cluster-management', account)}`,
-      '--lease-seconds=3',
       `--health-port=${port}`,
       ...args,
     ],

@@ -25,7 +25,7 @@ before(async () => {
     startControlPlane({ audit: false }),
     startControlPlane({ controllerManager: false }),
   ])
-  hub = await startHubWithGrpc(hubPlane)
+  hub = await startHubWithGrpc(hubPlane, { args: ['--lease-seconds=4'] })
 })
 after(() => Promise.all([hubPlane?.stop(), managed?.stop()]))
 

@@ -33,7 +33,7 @@ let managed: ControlPlane
 let hub: LanyardProcess
 before(async () => {
   ;[hubPlane, managed] = await Promise.all([startControlPlane({ audit: false }), startControlPlane({ audit: false })])
-  hub = await startHub(hubPlane)
+  hub = await startHub(hubPlane, { args: ['--lease-seconds=4'] })
   await sendTo(managed, hubPlane)
 })
 after(() => Promise.all([hubPlane.stop(), managed.stop()]))
