@@ -20,7 +20,7 @@ export interface Subnet {
   vpcId: string
   cidrBlock: string
   zone: string
-  /** pending or available. */
+  /** pending, available, unavailable, failed or failed-insufficient-capacity. */
   state: string
   mapPublicIp: boolean
   tags: AwsTags

@@ -131,6 +131,10 @@ const reasonsByCode: Record<string, FailureReason> = {
   RequestLimitExceeded: 'Throttled',
   TooManyRequestsException: 'Throttled',
   RequestThrottled: 'Throttled',
+  RequestThrottledException: 'Throttled',
+  EC2ThrottledException: 'Throttled',
+  BandwidthLimitExceeded: 'Throttled',
+  PriorRequestNotComplete: 'Throttled',
   SlowDown: 'Throttled',
   MalformedPolicyDocument: 'MalformedPolicy',
   PackedPolicyTooLarge: 'PolicyTooLarge',
@@ -149,6 +153,7 @@ const reasonsByCode: Record<string, FailureReason> = {
   NoSuchEntity: 'NotFound',
   ResourceNotFoundException: 'NotFound',
   NotFoundException: 'NotFound',
+  InvalidSecurityGroup: 'NotFound', // of load balancers: the group does not exist
   EntityAlreadyExists: 'AlreadyExists',
   ResourceInUseException: 'AlreadyExists',
   'InvalidSubnet.Conflict': 'AlreadyExists', // another one has the block
@@ -182,6 +187,8 @@ export const reasonOf = (code: string, status: number, message = ''): FailureRea
   if (code.endsWith('.InUse')) return 'Conflict'
   // VpcLimitExceeded, AddressLimitExceeded, TooManyLoadBalancers.
   if (/LimitExceeded$|^TooMany/.test(code)) return 'LimitExceeded'
+  // InsufficientAddressCapacity: a failure of the server to EC2, and yet it is there and answers everybody else.
+  if (/^Insufficient\w*Capacity$/.test(code)) return 'Other'
   if (status === 429) return 'Throttled'
   if (status >= 500) return 'Unavailable'
   if (status === 403) return 'AccessDenied'

@@ -96,7 +96,8 @@ const policyFaults = (policies: readonly string[], role: IamArn): Cause[] => [
   }),
 ]
 
-const tagText = /^[\p{L}\p{Z}\p{N}_.:/=+\-@]*$/u
+/** What keys and values of tags of sessions, and of load balancers, are made of. Other things take more. */
+export const tagText = /^[\p{L}\p{Z}\p{N}_.:/=+\-@]*$/u
 
 const tagFaults = (spec: Spec): Cause[] => {
   const tags = Object.entries(spec.tags ?? {})

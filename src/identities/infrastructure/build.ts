@@ -1,18 +1,17 @@
 import type { AWSCluster } from '../../api/index.ts'
 import { AwsError } from '../../aws/index.ts'
-import type { ConditionState } from '../../runtime/index.ts'
 import { ensureInternetGateway, ensureNatGateways } from './gateways.ts'
 import { ensureLoadBalancer, isDisabled } from './load-balancer.ts'
 import { groupName, groupRoles, loadBalancerName } from './names.ts'
 import { failureDomainsOf } from './plan.ts'
-import { stepTypes, type Report } from './report.ts'
+import { stepTypes, type Report, type Severity, type State } from './report.ts'
 import { ensureRouteTables } from './routes.ts'
 import { PausedMeanwhile, type Pending, type Scope } from './scope.ts'
 import { ensureSecurityGroups } from './security-groups.ts'
 import { ensureSubnets } from './subnets.ts'
 import { ensureVpc } from './vpc.ts'
 
-/** One thing that must be there. What is being made is no reason to stop; what fails is. */
+/** One thing that must be there. What is not there yet is no reason to stop; a call that fails is. */
 interface Step {
   type: string
   /** The reason when it fails, as the field says it. */
@@ -49,13 +48,16 @@ export const steps: Step[] = [
 
 /** What came of the steps: a condition for each that was reached, and the failure that ended them. */
 export interface Built {
-  states: ConditionState[]
+  states: State[]
+  /** When to look again at what is not there yet; absent when all of it is. */
+  afterMs?: number | undefined
   failure?: { error: unknown; step: Step } | undefined
 }
 
-/** Looks at what there is, and makes what is missing, in the order in which things stand on each other. */
-export const build = async (scope: Scope): Promise<Built> => {
-  const states: ConditionState[] = []
+/** Looks at what there is, and makes what is missing, in the order in which things stand on each other. `alarm` is how bad a failure is. */
+export const build = async (scope: Scope, alarm: Severity): Promise<Built> => {
+  const states: State[] = []
+  const looks: number[] = []
   let step = steps[0]!
   try {
     await scope.look()
@@ -63,11 +65,16 @@ export const build = async (scope: Scope): Promise<Built> => {
       const { type } = step
       const isSkipped = step.ownNetworkOnly === true && !scope.found.managed
       const pending = isSkipped ? undefined : await step.run(scope)
-      if (pending) states.push({ type, status: 'False', ...pending })
-      else states.push({ type, status: 'True', reason: type, message: said(step, scope) })
+      if (!pending) {
+        states.push({ type, status: 'True', reason: type, message: said(step, scope) })
+        continue
+      }
+      const { reason, message, isFailure, afterMs = scope.infrastructure.settings.pollMs } = pending
+      states.push({ type, status: 'False', reason, message, ...(isFailure ? { severity: alarm } : {}) })
+      looks.push(afterMs)
     }
     await writeNetwork(scope)
-    return { states }
+    return { states, ...(looks.length > 0 ? { afterMs: Math.min(...looks) } : {}) }
   } catch (failure) {
     const error = chiefOf(failure)
     // What was made so far is written down all the same, if nobody has forbidden it: people look there.

@@ -4,6 +4,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { manualClock } from '../../../testkit/index.ts'
 import { AwsError, failedFor, type AwsClient, type QueryCall, type XmlElement } from '../../aws/index.ts'
 import { clientMaker, type Clients } from './clients.ts'
+import { removeInfrastructure } from './removal.ts'
 
 const nothing: XmlElement = { name: 'answer', text: '', children: [] }
 
@@ -101,4 +102,26 @@ test('R3.71 a storm in one account and region stops all clusters there before th
   assert.equal(at(here).length, 7)
   for (const { answer } of take(here)) answer()
   await Promise.all(after)
+})
+
+test('R3.68 a removal that fails in one part lets go of the cluster only when its other calls are over', async () => {
+  const { clients, take } = scene()
+  const gateway = { id: 'nat-1', state: 'available' }
+  const scope = {
+    ...clients(here),
+    cluster: { metadata: { namespace: 'a', name: 'b' } },
+    infrastructure: { memory: { unmade: () => {} } },
+    seen: { natGateways: [gateway] },
+    look: () => Promise.resolve(),
+  }
+  const outcome = removeInfrastructure(scope as never).catch((error: Error) => error.message)
+  await turn()
+  const underWay = take(here)
+  const of = (action: string) => underWay.find(({ call }) => call.action === action)!
+  assert.equal(underWay.length, 2)
+  of('DescribeLoadBalancers').refuse()
+  await turn()
+  assert.equal(await Promise.race([outcome, Promise.resolve('at work')]), 'at work')
+  of('DeleteNatGateway').answer()
+  assert.match(String(await outcome), /RequestLimitExceeded/)
 })

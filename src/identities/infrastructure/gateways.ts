@@ -1,5 +1,5 @@
 import { failedFor, type Address, type NatGateway } from '../../aws/index.ts'
-import { inParallel, waiting } from '../../runtime/index.ts'
+import { inParallel } from '../../runtime/index.ts'
 import { clientToken, partTag, tagsFor } from './names.ts'
 import { natPlan } from './plan.ts'
 import type { Pending, Scope } from './scope.ts'
@@ -30,38 +30,58 @@ const attach = async (scope: Scope, id: string): Promise<void> => {
   }
 }
 
-/** The way out of the private subnets: one NAT gateway with one address in each zone. */
+/** What a zone has: its address, and a gateway, or why there is none and when to look again. */
+interface ZoneNat {
+  publicIp: string
+  gateway?: NatGateway
+  setback?: Setback | undefined
+}
+type Setback = { message: string; afterMs: number }
+
+/** The way out of the private subnets: one NAT gateway with one address in each zone. A zone that AWS fails keeps no other one waiting. */
 export const ensureNatGateways = async (scope: Scope): Promise<Pending | undefined> => {
   const plan = natPlan(scope.found.subnets)
-  const zones = new Set([...plan.values()].map(({ availabilityZone = '' }) => availabilityZone))
-  const gateways = new Map<string, NatGateway>()
-  const addresses = new Map<string, string>()
+  const zones = [...new Set([...plan.values()].map(({ availabilityZone = '' }) => availabilityZone))].toSorted()
+  const nats = new Map<string, ZoneNat>()
   await inParallel(
-    zones.size || 1,
-    [...zones].map((zone) => async () => {
-      const { gateway, publicIp } = await natGatewayIn(scope, zone)
-      gateways.set(zone, gateway)
-      addresses.set(zone, publicIp)
+    zones.length || 1,
+    zones.map((zone) => async () => {
+      nats.set(zone, await natIn(scope, zone))
     }),
   )
   for (const [zone, { availabilityZone = '' }] of plan) {
-    const gateway = gateways.get(availabilityZone)!
-    if (gateway.state === 'available') scope.found.natGateways.set(zone, gateway.id)
+    const { gateway } = nats.get(availabilityZone)!
+    if (gateway?.state === 'available') scope.found.natGateways.set(zone, gateway.id)
   }
-  scope.found.natAddresses = [...zones].toSorted().map((zone) => addresses.get(zone)!)
-  const busy = [...gateways].filter(([, { state }]) => state !== 'available')
-  if (busy.length === 0) return undefined
-  const said = busy.map(([zone, { id, state }]) => {
-    const failed = failedIn(scope, zone).at(-1)
-    return `${id} (${state}${failed ? `, in place of ${failed.id}, which failed: ${failed.failure}` : ''})`
-  })
-  return {
-    reason: 'NatGatewaysCreationStarted',
-    message: `NAT gateways ${said.join(', ')} are not there yet`,
-  }
+  scope.found.natAddresses = zones.map((zone) => nats.get(zone)!.publicIp)
+  const busy = zones.flatMap((zone) => busyIn(scope, zone, nats.get(zone)!))
+  const setbacks = zones.flatMap((zone) => nats.get(zone)!.setback ?? [])
+  const pending = notThere(busy, setbacks)
+  scope.found.natAfterMs = pending?.afterMs
+  return pending
 }
 
-const natGatewayIn = async (scope: Scope, zone: string): Promise<{ gateway: NatGateway; publicIp: string }> => {
+const notThere = (busy: readonly string[], setbacks: readonly Setback[]): Pending | undefined => {
+  const waitsFor = busy.length > 0 ? [`NAT gateways ${busy.join(', ')} are not there yet`] : []
+  if (setbacks.length > 0)
+    return {
+      reason: 'NatGatewaysReconciliationFailed',
+      message: [...setbacks.map(({ message }) => message), ...waitsFor].join('; '),
+      isFailure: true,
+      afterMs: busy.length > 0 ? undefined : Math.min(...setbacks.map(({ afterMs }) => afterMs)),
+    }
+  return waitsFor[0] ? { reason: 'NatGatewaysCreationStarted', message: waitsFor[0] } : undefined
+}
+
+const busyIn = (scope: Scope, zone: string, { gateway }: ZoneNat): string[] => {
+  if (!gateway || gateway.state === 'available') return []
+  const failed = failedIn(scope, zone).at(-1)
+  return [
+    `${gateway.id} (${gateway.state}${failed ? `, in place of ${failed.id}, which failed: ${failed.failure}` : ''})`,
+  ]
+}
+
+const natIn = async (scope: Scope, zone: string): Promise<ZoneNat> => {
   const { seen, found, cluster } = scope
   const part = `nat-${zone}`
   const subnetId = found.subnets.find((one) => one.isPublic && one.availabilityZone === zone)!.resourceID!
@@ -69,20 +89,22 @@ const natGatewayIn = async (scope: Scope, zone: string): Promise<{ gateway: NatG
   const address =
     partOf(seen.addresses, `eip-${zone}`) ??
     (await scope.make('addresses', () => scope.ec2.allocateAddress(addressTags)))
+  const { publicIp } = address
   const all = seen.natGateways.filter((one) => one.tags[partTag] === part)
   const alive = all.find(({ state }) => state === 'pending' || state === 'available')
-  if (!alive) await mayReplace(scope, zone, address)
   const tags = tagsFor(cluster, part, 'common')
+  if (alive) {
+    await scope.keepTags(alive, tags)
+    await scope.keepTags(address, addressTags)
+    return { publicIp, gateway: alive }
+  }
+  const setback = await setbackIn(scope, zone, address)
+  if (setback) return { publicIp, setback }
   // Those that failed or are gone are part of the token: the next one is another one.
   const others = [...all, ...seen.formerNatGateways].map(({ id }) => id).toSorted()
   const token = clientToken(scope.owner, part, subnetId, address.id, scope.lately, ...others)
-  const gateway =
-    alive ??
-    (await scope.make('natGateways', () =>
-      scope.ec2.createNatGateway({ subnetId, addressId: address.id, clientToken: token }, tags),
-    ))
-  if (alive) await Promise.all([scope.keepTags(gateway, tags), scope.keepTags(address, addressTags)])
-  return { gateway, publicIp: address.publicIp }
+  const wanted = { subnetId, addressId: address.id, clientToken: token }
+  return { publicIp, gateway: await scope.make('natGateways', () => scope.ec2.createNatGateway(wanted, tags)) }
 }
 
 /** Gateways of a zone that failed, the last one last. */
@@ -92,28 +114,34 @@ const failedIn = ({ seen }: Scope, zone: string): NatGateway[] =>
     .toSorted((a, b) => a.createdMs - b.createdMs)
 
 /**
- * A gateway that failed is replaced, more slowly each time. How often it failed is what AWS shows, so every process knows it. The
- * address is used again, and where the failed one still holds it, that one is deleted first.
+ * Why no gateway is made yet. One that failed is replaced, more slowly each time; how often it failed is what AWS shows, so every process
+ * knows it. The address is used again. AWS makes no gateway of one that is in use: a failed gateway that still holds it is deleted, and
+ * whatever else does is waited for.
  */
-const mayReplace = async (scope: Scope, zone: string, address: Address): Promise<void> => {
+const setbackIn = async (
+  scope: Scope,
+  zone: string,
+  { associated, publicIp }: Address,
+): Promise<Setback | undefined> => {
   const failed = failedIn(scope, zone)
   const last = failed.at(-1)
-  if (!last) return
   const { settings, room } = scope.infrastructure
-  const pauseMs = Math.min(scope.replaceMs * 2 ** (failed.length - 1), longestReplaceMs)
-  const at = last.createdMs + pauseMs
-  const message = `NAT gateway ${last.id} in ${zone} failed: ${last.failure ?? 'AWS does not say why'}`
-  if (at > room.clock.now())
-    throw waiting('NatGatewaysReconciliationFailed', {
-      afterMs: at - room.clock.now(),
-      message,
-      next: `another one is made at ${new Date(at).toISOString()}; mend the cause until then`,
-    })
-  if (!address.associated) return
+  const free = `as soon as address ${publicIp} is free`
+  if (!last)
+    return associated
+      ? {
+          message: `there is no NAT gateway in ${zone}; one is made ${free}, which something else uses`,
+          afterMs: scope.replaceMs,
+        }
+      : undefined
+  const what = `NAT gateway ${last.id} in ${zone} failed: ${last.failure ?? 'AWS does not say why'}`
+  const at = last.createdMs + Math.min(scope.replaceMs * 2 ** (failed.length - 1), longestReplaceMs)
+  const pauseMs = at - room.clock.now()
+  if (pauseMs > 0) {
+    const when = new Date(at).toISOString()
+    return { message: `${what}; another one is made at ${when}; mend the cause until then`, afterMs: pauseMs }
+  }
+  if (!associated) return undefined
   for (const { id, state } of failed) if (state === 'failed') await scope.ec2.deleteNatGateway(id)
-  throw waiting('NatGatewaysReconciliationFailed', {
-    afterMs: settings.pollMs,
-    message,
-    next: `it is removed, and another one is made as soon as address ${address.publicIp} is free`,
-  })
+  return { message: `${what}; it is removed, and another one is made ${free}`, afterMs: settings.pollMs }
 }

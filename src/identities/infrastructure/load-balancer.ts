@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { AwsTags, HealthCheck, LoadBalancer, TargetGroup } from '../../aws/index.ts'
 import { stalled, waiting } from '../../runtime/index.ts'
 import { loadBalancerName, missingTags, ownerTag, tagsFor, targetGroupName } from './names.ts'
-import { targetPort, type Spec, type SubnetSpec } from './plan.ts'
+import { healthTimes, targetPort, type Spec, type SubnetSpec } from './plan.ts'
 import type { Pending, Scope } from './scope.ts'
 
 type BalancerSpec = NonNullable<Spec['controlPlaneLoadBalancer']>
@@ -20,6 +20,7 @@ export const ensureLoadBalancer = async (scope: Scope): Promise<Pending | undefi
       : {
           reason: 'WaitForExternalControlPlaneEndpoint',
           message: 'the load balancer is disabled: set spec.controlPlaneEndpoint to where the API server is reached',
+          afterMs: scope.infrastructure.settings.driftMs, // AWS has nothing to do with it, and whoever sets it is heard at once
         }
   const spec = cluster.spec?.controlPlaneLoadBalancer ?? {}
   const tags = tagsFor(cluster, 'nlb', 'apiserver')
@@ -154,8 +155,7 @@ const healthCheckOf = ({ healthCheckProtocol, healthCheck = {} }: BalancerSpec):
     protocol,
     port: healthCheck.port ?? String(targetPort),
     path: protocol === 'TCP' ? undefined : (healthCheck.path ?? '/readyz'),
-    intervalSeconds: healthCheck.intervalSeconds ?? 10,
-    timeoutSeconds: healthCheck.timeoutSeconds ?? 5,
+    ...healthTimes(healthCheck),
     healthyCount: healthCheck.thresholdCount ?? 5,
     unhealthyCount: healthCheck.unhealthyThresholdCount ?? 3,
   }

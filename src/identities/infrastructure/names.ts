@@ -60,17 +60,22 @@ const digest = (...parts: string[]): string =>
     .toString(36)
     .slice(-10)
 
+/** What the name of a load balancer must not begin with: AWS begins the addresses of internal ones so. */
+export const reservedPrefix = 'internal-'
+
 /** At most 32 letters, digits and hyphens, of which the first tell a person which cluster it is. */
-const shortName = (cluster: AWSCluster): string => {
-  const { namespace, name } = cluster.metadata
-  const readable = name!.replaceAll(/[^A-Za-z0-9]+/g, '-').slice(0, 21)
+const shortName = ({ metadata: { namespace, name } }: AWSCluster, prefix = ''): string => {
+  const readable = `${prefix}${name!.replaceAll(/[^A-Za-z0-9]+/g, '-')}`.slice(0, 21)
   return `${readable.replaceAll(/^-+|-+$/g, '') || 'k8s'}-${digest(namespace!, name!)}`
 }
 
-export const loadBalancerName = (cluster: AWSCluster): string =>
-  cluster.spec?.controlPlaneLoadBalancer?.name || shortName(cluster)
+export const loadBalancerName = (cluster: AWSCluster): string => {
+  const own = shortName(cluster)
+  const made = own.startsWith(reservedPrefix) ? shortName(cluster, 'k8s-') : own
+  return cluster.spec?.controlPlaneLoadBalancer?.name || made
+}
 
-export const targetGroupName = shortName
+export const targetGroupName = (cluster: AWSCluster): string => shortName(cluster)
 
 /** At most 64 characters, the same for the same input: AWS makes one thing for one token. */
 export const clientToken = (...parts: string[]): string =>

@@ -93,12 +93,24 @@ test('R3.70 R3.71 a network that is not the cluster’s own is used, tagged as s
   const { securityGroups, loadBalancers, targetGroups } = await contentsOf(aws, account('230000000001'))
   assert.deepEqual([securityGroups, loadBalancers, targetGroups], [undefined, undefined, undefined])
 
-  // A network whose owner lets nobody tag it is used all the same.
+  // A network whose owner lets nobody tag it is used all the same. Without a load balancer, people say where the API server is.
   hub.front.fault = ({ action }) => (action === 'CreateTags' ? refusal('UnauthorizedOperation', 403) : undefined)
   await createCluster(client, 'guest/bare', {
-    spec: { ...identity, network: { vpc: { id: vpc.id, tags: { a: 'b' } }, subnets } },
+    spec: {
+      ...identity,
+      network: { vpc: { id: vpc.id, tags: { a: 'b' } }, subnets },
+      controlPlaneLoadBalancer: { loadBalancerType: 'disabled' },
+    },
   })
+  await says(client, 'guest/bare', 'LoadBalancerReady', 'WaitForExternalControlPlaneEndpoint')
+  const asked = hub.front.count('DescribeNatGateways')
+  for (let n = 0; n < 200; n++) await ec2.vpcs({})
+  assert.ok(hub.front.count('DescribeNatGateways') - asked <= 3, 'AWS is asked for what people have to say')
+  await client
+    .of(AWSCluster, 'guest')
+    .patch('bare', { merge: { spec: { controlPlaneEndpoint: { host: 'api.example.com', port: 6443 } } } })
   const bare = await isBuilt(client, 'guest/bare')
+  assert.equal((await contentsOf(aws, account('230000000001')))['loadBalancers'], undefined)
   const tolerated =
     /without the tags of the cluster, which is tolerated, on (vpc|subnet)-.*CreateTags.*UnauthorizedOperation/
   assert.match(findCondition(bare, 'SubnetsReady')!.message, tolerated)

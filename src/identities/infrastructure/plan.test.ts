@@ -7,7 +7,7 @@ import type { Permission } from '../../aws/index.ts'
 import { canonicalIpv6, formatBlock, parseBlock, split } from './cidr.ts'
 import { fixedFields } from './fixed-fields.ts'
 import { Memory } from './memory.ts'
-import { groupName, loadBalancerName, ownTagCount, tagsFor } from './names.ts'
+import { groupName, loadBalancerName, ownTagCount, tagsFor, targetGroupName } from './names.ts'
 import { natPlan, plannedSubnets } from './plan.ts'
 import { infrastructureActions } from './policy.ts'
 import { ruleDifference, wantedRules } from './rules.ts'
@@ -71,6 +71,10 @@ test('R3.1 R3.54 names and tags differ for namespaces and names that join to the
   const [one, two] = [cluster('a-b/c'), cluster('a/b-c')]
   assert.notEqual(loadBalancerName(one), loadBalancerName(two))
   assert.match(loadBalancerName(cluster(`n/${'x.y'.repeat(20)}`)), /^[a-z0-9][-a-z0-9]{0,30}[a-z0-9]$/)
+  // AWS refuses load balancers whose name begins so; target groups may.
+  assert.match(loadBalancerName(cluster(`n/internal-${'x'.repeat(50)}`)), /^k8s-internal-x{8}-[a-z0-9]{10}$/)
+  assert.match(loadBalancerName(cluster('n/internal')), /^k8s-internal-[a-z0-9]{10}$/)
+  assert.match(targetGroupName(cluster('n/internal')), /^internal-[a-z0-9]{10}$/)
   assert.equal(groupName(cluster('sg-team/c'), 'node'), '@sg-team/c-node')
   const tags = tagsFor(
     cluster('a/b', { additionalTags: { 'lanyard.io/aws-cluster': 'x/y', Name: 'mine' } }),
@@ -170,12 +174,18 @@ const refused: [spec: NonNullable<AWSCluster['spec']>, message: RegExp][] = [
   [{ controlPlaneLoadBalancer: { loadBalancerType: 'disabled', name: 'x' } }, /name: .*leave it out/],
   [{ controlPlaneLoadBalancer: { healthCheckProtocol: 'UDP' } }, /healthCheckProtocol: .*use TCP, HTTP, HTTPS/],
   [{ controlPlaneLoadBalancer: { healthCheck: { intervalSeconds: 1 } } }, /intervalSeconds: is between 5 and 300/],
+  [{ controlPlaneLoadBalancer: { healthCheck: { timeoutSeconds: 11 } } }, /timeoutSeconds: is 11, .*which is 10/],
+  [{ controlPlaneLoadBalancer: { name: 'internal-api' } }, /name: begins with internal-, .*choose another/],
   [{ controlPlaneLoadBalancer: { additionalListeners: [{ port: 22 }] } }, /additionalListeners/],
   [{ controlPlaneLoadBalancer: { dnsResolutionCheck: 'Enabled' } }, /dnsResolutionCheck/],
   [{ controlPlaneLoadBalancer: { targetGroupIPType: 'ipv6' } }, /targetGroupIPType/],
   [
     { additionalTags: Object.fromEntries(Array.from({ length: 44 }, (_, i) => [`t${i}`, ''])) },
     /additionalTags: has more/,
+  ],
+  [
+    { additionalTags: { 'cost centre': 'a', 'on-call': '#ops' } },
+    /additionalTags\[on-call\]: load balancers take letters/,
   ],
 ]
 
@@ -193,13 +203,22 @@ test(`R3.69 ${refused.length} things that are not built here are refused by thei
       securityGroupOverrides: { node: 'sg-1' },
       cni: { cniIngressRules: [] },
     },
-    controlPlaneLoadBalancer: { loadBalancerType: 'nlb', scheme: 'internal', healthCheck: { protocol: 'HTTPS' } },
+    controlPlaneLoadBalancer: {
+      loadBalancerType: 'nlb',
+      scheme: 'internal',
+      name: 'internal',
+      healthCheck: { protocol: 'HTTPS', intervalSeconds: 10, timeoutSeconds: 10 },
+    },
+    additionalTags: { 'Kosten/Stelle': 'Größe: a+b=c @x_1.2-3' },
     sshKeyName: 'default',
   }
   assert.deepEqual(unsupportedFields(cluster('a/b', good)), [])
   assert.deepEqual(
     unsupportedFields(
-      cluster('a/b', { controlPlaneLoadBalancer: { loadBalancerType: 'disabled', scheme: 'internal' } }),
+      cluster('a/b', {
+        controlPlaneLoadBalancer: { loadBalancerType: 'disabled', scheme: 'internal' },
+        additionalTags: { 'on-call': '#ops' },
+      }),
     ),
     [],
   )

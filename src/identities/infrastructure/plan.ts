@@ -11,6 +11,12 @@ export const defaultVpcCidr = '10.0.0.0/16'
 /** Where API servers listen on their machines; what clients use is the port of the load balancer. */
 export const targetPort = 6443
 
+/** How often targets are checked, and how long they may take: AWS takes no more than there is between two checks. */
+export const healthTimes = ({
+  intervalSeconds = 10,
+  timeoutSeconds = 5,
+}: NonNullable<NonNullable<Spec['controlPlaneLoadBalancer']>['healthCheck']>) => ({ intervalSeconds, timeoutSeconds })
+
 /** `network` was called `networkSpec` in v1alpha3; objects that were stored without our webhook may still say so. */
 export const networkOf = (spec: AWSCluster['spec']): Network => spec?.network ?? spec?.networkSpec ?? {}
 

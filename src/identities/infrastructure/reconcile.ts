@@ -1,13 +1,13 @@
 import type { AWSCluster, Cluster } from '../../api/index.ts'
 import { AwsError, failedFor } from '../../aws/index.ts'
 import { keyOf } from '../../kube/index.ts'
-import { isTrue, ReconcileError, waiting, type ConditionState, type Reconcile } from '../../runtime/index.ts'
+import { isTrue, ReconcileError, waiting, type Reconcile } from '../../runtime/index.ts'
 import type { Chain } from '../chain.ts'
 import { clusterOf, isPaused } from '../paused.ts'
 import { chainOf } from '../records.ts'
 import { build, chiefOf, statusOf, steps } from './build.ts'
 import { removeInfrastructure } from './removal.ts'
-import { readyType, report, severityOf, summary, type Severity } from './report.ts'
+import { readyType, report, severityOf, summary, type Severity, type State } from './report.ts'
 import { PausedMeanwhile, Scope, type Infrastructure } from './scope.ts'
 import { apiPortOf, fingerprint, isLeftAlone, notYet, standingOf } from './standing.ts'
 import { refuseToForget } from './strangers.ts'
@@ -36,8 +36,7 @@ export const reconcileInfrastructure =
     }
     const why = notYet(cluster, chain)
     if (why) {
-      const state: ConditionState = { type: readyType, status: 'False', ...why }
-      await report(room, cluster, { states: [state], severity: 'Info' }, signal)
+      await report(room, cluster, { states: [{ type: readyType, status: 'False', ...why }] }, signal)
       return {}
     }
     return pass(infrastructure, { cluster, owner, chain, signal })
@@ -88,34 +87,34 @@ const backedOff = (scope: Scope, error: unknown, print: string): unknown => {
     : error
 }
 
-/** Until when AWS is busy; undefined when all of it is there. */
+/** When to look again at what is not there yet; undefined when all of it is there. */
 const make = async (scope: Scope, severity: Severity): Promise<number | undefined> => {
-  const { room, settings } = scope.infrastructure
-  const { states, failure } = await build(scope)
+  const { room } = scope.infrastructure
+  const { states, afterMs, failure } = await build(scope, severity)
   if (failure) {
     const error = advised(inItsTime(scope, failure.error))
     const state = failureState(scope, error, failure.step)
     if (state) {
-      const all = [...states, state]
-      const said = { states: [...all, summary(withUnreached(scope.cluster, all))], severity }
+      const all = [...states, { ...state, severity }]
+      const said = { states: [...all, summary(withUnreached(scope.cluster, all))] }
       scope.adopt(await report(room, scope.cluster, said, scope.signal))
     }
     throw error
   }
-  const isComplete = states.every(({ status }) => status === 'True')
-  const said = { states: [...states, summary(states)], severity: 'Info' as const, ...statusOf(scope) }
+  const said = { states: [...states, summary(states)], ...statusOf(scope) }
+  const isComplete = afterMs === undefined
   scope.adopt(await report(room, scope.cluster, { ...said, ...(isComplete ? { ready: true } : {}) }, scope.signal))
-  return isComplete ? undefined : settings.pollMs
+  return afterMs
 }
 
 /** Those that were not reached count as they were. */
-const withUnreached = (cluster: AWSCluster, states: readonly ConditionState[]): ConditionState[] => {
+const withUnreached = (cluster: AWSCluster, states: readonly State[]): State[] => {
   const known = new Set(states.map(({ type }) => type))
   return [
     ...states,
     ...steps
       .filter(({ type }) => !known.has(type))
-      .map(({ type }): ConditionState => {
+      .map(({ type }): State => {
         const status = isTrue(cluster, type) ? 'True' : 'Unknown'
         return { type, status, reason: 'NotReached', message: 'a step before it has to succeed first' }
       }),
@@ -126,11 +125,7 @@ const withUnreached = (cluster: AWSCluster, states: readonly ConditionState[]): 
 const passing = ['Throttled', 'Unavailable', 'Unreachable', 'TimedOut'] as const
 
 /** What a condition is to say; nothing where it would only unsay what still holds. */
-const failureState = (
-  scope: Scope,
-  error: unknown,
-  { type, failed }: (typeof steps)[number],
-): ConditionState | undefined => {
+const failureState = (scope: Scope, error: unknown, { type, failed }: (typeof steps)[number]): State | undefined => {
   if (error instanceof PausedMeanwhile || scope.signal.aborted) return undefined
   if (!(error instanceof AwsError) && !(error instanceof ReconcileError)) return undefined
   if (failedFor(error, ...passing) && isTrue(scope.cluster, type)) return undefined
@@ -180,6 +175,6 @@ const remove = async (scope: Scope): Promise<number | undefined> => {
 
 const reportRemoval = async (scope: Scope, reason: string, message: string, severity: Severity): Promise<void> => {
   const types = [...steps.map(({ type }) => type), readyType]
-  const states = types.map((type): ConditionState => ({ type, status: 'False', reason, message }))
-  scope.adopt(await report(scope.infrastructure.room, scope.cluster, { states, severity }, scope.signal))
+  const states = types.map((type): State => ({ type, status: 'False', reason, message, severity }))
+  scope.adopt(await report(scope.infrastructure.room, scope.cluster, { states }, scope.signal))
 }

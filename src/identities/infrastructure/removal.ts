@@ -17,10 +17,9 @@ type Stage = (scope: Scope) => Promise<string[]>
  */
 const stages: Stage[] = [
   // Both take AWS minutes, and neither waits for the other.
-  async (scope) => (await Promise.all([removeLoadBalancer(scope), removeNatGateways(scope)])).flat(),
-  async (scope) => (await Promise.all([releaseAddresses(scope), removeRouteTables(scope)])).flat(),
-  async (scope) =>
-    (await Promise.all([removeInternetGateways(scope), removeSubnets(scope), untagShared(scope)])).flat(),
+  (scope) => together(scope, removeLoadBalancer, removeNatGateways),
+  (scope) => together(scope, releaseAddresses, removeRouteTables),
+  (scope) => together(scope, removeInternetGateways, removeSubnets, untagShared),
   (scope) => removeSecurityGroups(scope),
   (scope) =>
     removed(
@@ -42,6 +41,18 @@ export const removeInfrastructure = async (scope: Scope): Promise<string[]> => {
   const left = idsIn(scope.seen)
   if (left.length > 0 || scope.isSettled) return left
   return ['whatever was made just before this process started, and cannot be seen yet']
+}
+
+/** Several stages at once. All end before one that failed is told: nobody is at work any more when the pass lets go of the cluster. */
+const together = async (scope: Scope, ...stages: Stage[]): Promise<string[]> => {
+  const left: string[][] = []
+  await inParallel(
+    stages.length,
+    stages.map((stage, i) => async () => {
+      left[i] = await stage(scope)
+    }),
+  )
+  return left.flat()
 }
 
 const idsIn = ({ formerNatGateways: _gone, ...present }: Snapshot): string[] =>

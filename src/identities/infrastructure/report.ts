@@ -20,10 +20,12 @@ type Status = NonNullable<AWSCluster['status']>
 /** How bad a False is. Cluster API shows it, and refuses a False that does not say. */
 export type Severity = 'Error' | 'Warning' | 'Info'
 
+/** What a condition is to say, and how bad that is; what only takes its time is not. */
+export type State = ConditionState & { severity?: Severity | undefined }
+
 /** What a pass has found out; absent parts stay as they are said. */
 export interface Report {
-  states: ConditionState[]
-  severity: Severity
+  states: State[]
   ready?: true
   networkStatus?: Status['networkStatus']
   failureDomains?: Status['failureDomains']
@@ -36,13 +38,15 @@ export const severityOf = (cluster: Cluster | undefined): Severity => {
 }
 
 /** Whether all of it is there, from the steps that say so. */
-export const summary = (states: readonly ConditionState[]): ConditionState => {
+export const summary = (states: readonly State[]): State => {
   const missing = states.filter(({ status }) => status !== 'True')
   const first = missing[0]
   if (!first)
     return { type: readyType, status: 'True', reason: 'InfrastructureReady', message: 'all of it is there in AWS' }
   const done = `${states.length - missing.length} of ${states.length} completed`
-  return { type: readyType, status: 'False', reason: first.reason, message: `${done}; ${first.type}: ${first.message}` }
+  const message = `${done}; ${first.type}: ${first.message}`
+  const severity = missing.find((state) => state.severity)?.severity
+  return { type: readyType, status: 'False', reason: first.reason, message, severity }
 }
 
 type Operation = { op: 'test' | 'add'; path: string; value: unknown }
@@ -51,15 +55,18 @@ type Operation = { op: 'test' | 'add'; path: string; value: unknown }
 export const report = async (
   room: Pick<Room, 'client' | 'clock' | 'events'>,
   cluster: AWSCluster,
-  { states, severity, ...fields }: Report,
+  { states, ...fields }: Report,
   signal: AbortSignal,
   tries = 4,
 ): Promise<AWSCluster> => {
   const { status, metadata } = cluster
   const present = status?.conditions
   const at = { now: room.clock.now(), generation: metadata.generation }
+  const severities = new Map(states.map(({ type, severity = 'Info' }) => [type, severity]))
   const conditions = setConditions(present, states, at).map((condition, i) =>
-    condition !== present?.[i] && condition.status === 'False' ? { ...condition, severity } : condition,
+    condition !== present?.[i] && condition.status === 'False'
+      ? { ...condition, severity: severities.get(condition.type)! }
+      : condition,
   )
   const changed = Object.entries({ ...fields, conditions }).filter(
     ([field, value]) => value !== undefined && !isDeepStrictEqual(status?.[field as keyof Status], value),
@@ -76,13 +83,13 @@ export const report = async (
   try {
     const patch = { subresource: 'status', fieldManager: 'lanyard', signal } as const
     const written = await clusters.patch(metadata.name!, { json }, patch)
-    for (const state of states) tell(room, cluster, state, severity)
+    for (const state of states) tell(room, cluster, state)
     return written
   } catch (error) {
     if (!isInvalid(error) || tries <= 1) throw error
     // What was found out in AWS holds, whatever others have written meanwhile: it is said again on top of that.
     const fresh = await clusters.get(metadata.name!, { signal })
-    return report(room, fresh, { states, severity, ...fields }, signal, tries - 1)
+    return report(room, fresh, { states, ...fields }, signal, tries - 1)
   }
 }
 
@@ -90,8 +97,7 @@ export const report = async (
 const tell = (
   room: Pick<Room, 'events'>,
   before: AWSCluster,
-  { type, status, reason, message }: ConditionState,
-  severity: Severity,
+  { type, status, reason, message, severity = 'Info' }: State,
 ): void => {
   const old = findCondition(before, type)
   if (old?.status === status && old.reason === reason) return

@@ -29,6 +29,7 @@ export const ensureRouteTables = async (scope: Scope): Promise<Pending | undefin
   return {
     reason: 'NatGatewaysCreationStarted',
     message: `subnets ${waiting.toSorted().join(', ')} have no route out until their NAT gateways are there`,
+    afterMs: found.natAfterMs,
   }
 }
 

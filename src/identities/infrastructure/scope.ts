@@ -36,10 +36,14 @@ export interface Infrastructure {
   random: () => number
 }
 
-/** AWS is busy with something: which condition says so, in which words. */
+/** Something is not there yet: which condition says so, in which words. It keeps nothing waiting but what stands on it. */
 export interface Pending {
   reason: string
   message: string
+  /** AWS could not do it, which is an alarm; otherwise it is busy with it. */
+  isFailure?: boolean
+  /** When to look again; after the usual time if absent. */
+  afterMs?: number | undefined
 }
 
 /** What steps have found or made, for those that follow. */
@@ -52,6 +56,8 @@ export interface Found {
   internetGatewayId?: string | undefined
   /** By the zone of the private subnets that use it; absent while it is being made. */
   natGateways: Map<string, string>
+  /** When to look again at those that are absent. */
+  natAfterMs?: number | undefined
   natAddresses: string[]
   groups: Record<GroupRole, string>
   loadBalancer?: LoadBalancer | undefined

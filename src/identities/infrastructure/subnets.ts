@@ -26,9 +26,25 @@ const ownSubnets = async (scope: Scope): Promise<Pending | undefined> => {
     resourceID: made.get(spec.id)!.id,
     isPublic: spec.isPublic ?? false,
   }))
-  const busy = [...made.values()].filter(({ state }) => state === 'pending').map(({ id }) => id)
-  if (busy.length === 0) return undefined
-  return { reason: 'SubnetsCreationStarted', message: `subnets ${busy.toSorted().join(', ')} are being made` }
+  return notAvailable(scope, [...made.values()])
+}
+
+/** Besides pending, AWS knows `unavailable`, `failed` and `failed-insufficient-capacity`. */
+const notAvailable = (scope: Scope, subnets: readonly Subnet[]): Pending | undefined => {
+  const { pending = [], broken = [] } = Object.groupBy(
+    subnets.filter(({ state }) => state !== 'available').toSorted((a, b) => (a.id < b.id ? -1 : 1)),
+    ({ state }) => (state === 'pending' ? 'pending' : 'broken'),
+  )
+  if (broken.length > 0)
+    return {
+      reason: 'SubnetsReconciliationFailed',
+      message: `subnets ${broken.map(({ id, state }) => `${id} (${state})`).join(', ')} cannot be used; one that is deleted in AWS is made anew`,
+      isFailure: true,
+      afterMs: scope.replaceMs,
+    }
+  if (pending.length === 0) return undefined
+  const ids = pending.map(({ id }) => id).join(', ')
+  return { reason: 'SubnetsCreationStarted', message: `subnets ${ids} are being made` }
 }
 
 /** Written down before the first is made: the zones of a region may be others tomorrow. */

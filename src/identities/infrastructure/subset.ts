@@ -1,8 +1,9 @@
 import type { AWSCluster } from '../../api/index.ts'
 import type { Cause } from '../../runtime/webhook/index.ts'
+import { tagText } from '../role-faults.ts'
 import { canonicalIpv6, overlap, parseBlock, within } from './cidr.ts'
-import { groupRoles, ownTagCount } from './names.ts'
-import { defaultVpcCidr, networkOf, type IngressRule, type Network, type Spec } from './plan.ts'
+import { groupRoles, ownTagCount, reservedPrefix } from './names.ts'
+import { defaultVpcCidr, healthTimes, networkOf, type IngressRule, type Network, type Spec } from './plan.ts'
 
 /** Names are in tags and labels, which take no more. */
 const longestName = 63
@@ -36,6 +37,7 @@ export const unsupportedFields = (cluster: AWSCluster): Cause[] => {
       field: 'spec.additionalTags',
       message: `has more than ${awsTagLimit - ownTagCount} tags: AWS takes ${awsTagLimit} on each thing, and ${ownTagCount} say whose it is`,
     },
+    ...tagFaults(spec),
     ...vpcFaults(network),
     ...subnetFaults(network),
     ...groupFaults(network),
@@ -43,6 +45,18 @@ export const unsupportedFields = (cluster: AWSCluster): Cause[] => {
   ]
   return faults.filter((fault): fault is Cause => Boolean(fault))
 }
+
+const tagFaults = ({ additionalTags = {}, controlPlaneLoadBalancer: balancer }: Spec): Fault[] =>
+  balancer?.loadBalancerType === 'disabled'
+    ? []
+    : Object.entries(additionalTags).map(
+        ([key, value]): Fault =>
+          !tagText.test(`${key}${value}`) && {
+            field: `spec.additionalTags[${key}]`,
+            message:
+              'load balancers take letters, digits, spaces and _ . : / = + - @ in tags: leave other characters out',
+          },
+      )
 
 const vpcFaults = ({ vpc = {} }: Network): Fault[] => {
   const at = 'spec.network.vpc'
@@ -168,6 +182,7 @@ const balancerFaults = ({ controlPlaneLoadBalancer: spec }: Spec): Fault[] => {
   if (!spec) return []
   const at = 'spec.controlPlaneLoadBalancer'
   const health = spec.healthCheck ?? {}
+  const { intervalSeconds, timeoutSeconds } = healthTimes(health)
   const isKnown = (protocol: string | undefined): boolean => !protocol || healthProtocols.includes(protocol)
   const { loadBalancerType: type, scheme: _defaulted, ...rest } = spec
   return [
@@ -179,6 +194,10 @@ const balancerFaults = ({ controlPlaneLoadBalancer: spec }: Spec): Fault[] => {
     ...Object.keys(rest).map((field) =>
       unsupported(`${at}.${field}`, type === 'disabled', 'with loadBalancerType: disabled there is none; leave it out'),
     ),
+    spec.name?.startsWith(reservedPrefix) && {
+      field: `${at}.name`,
+      message: `begins with ${reservedPrefix}, which AWS keeps to itself: choose another one`,
+    },
     unsupported(`${at}.healthCheckProtocol`, !isKnown(spec.healthCheckProtocol), `use ${healthProtocols.join(', ')}`),
     unsupported(`${at}.healthCheck.protocol`, !isKnown(health.protocol), `use ${healthProtocols.join(', ')}`),
     ...Object.entries(healthLimits).map(([field, [least, most]]): Fault => {
@@ -186,6 +205,11 @@ const balancerFaults = ({ controlPlaneLoadBalancer: spec }: Spec): Fault[] => {
       if (value === undefined || (value >= least && value <= most)) return undefined
       return { field: `${at}.healthCheck.${field}`, message: `is between ${least} and ${most} for AWS` }
     }),
+    intervalSeconds >= healthLimits.intervalSeconds[0] &&
+      timeoutSeconds > intervalSeconds && {
+        field: `${at}.healthCheck.timeoutSeconds`,
+        message: `is ${timeoutSeconds}, and AWS takes no more than there is between two checks, which is ${intervalSeconds}: raise intervalSeconds`,
+      },
     unsupported(`${at}.additionalListeners`, spec.additionalListeners?.length, 'there is one listener, for the API'),
     unsupported(`${at}.targetGroupIPType`, spec.targetGroupIPType === 'ipv6', 'targets have IPv4 addresses'),
     unsupported(`${at}.dnsResolutionCheck`, spec.dnsResolutionCheck === 'Enabled', 'names are not looked up; use None'),
