@@ -50,12 +50,12 @@ const moving = async (clusters: number, from: Client, to: Client) => {
   const { signal } = new AbortController()
   const started = performance.now()
   const [here, there] = await Promise.all([from, to].map((client) => hubAt(client, hubNamespace, signal)))
-  const options = { keepAllowedNamespaces: false, defaultRegion: 'eu-west-1', signal }
+  const options = { keepAllowedNamespaces: false, defaultRegion: 'eu-west-1', checkAccount: false, signal }
   const { move: prepared, obstacles } = await prepareMove(here!, there!, namespace, options)
   if (obstacles.length > 0) throw new MoveRefused(obstacles)
   const preflightSeconds = (performance.now() - started) / 1000
   const steps: Steps = { clock: systemClock, step: (_, run) => run({ signal, seen: () => {} }) }
-  await moveBundle(prepared, steps, { checkAccount: false })
+  await moveBundle(prepared, steps)
   const seconds = (performance.now() - started) / 1000
   const arrived = (await to.of(AWSCluster, namespace).list({ metadataOnly: true })).items.length
   const left = (await from.of(Cluster, namespace).list({ metadataOnly: true })).items.length

@@ -89,9 +89,9 @@ export const contents = async (client: Client, space: string): Promise<string[]>
     .toSorted()
 }
 
-/** The target, with a server in front that can be told to fail. */
-export const proxied = async (t: TestContext, { two }: TwoHubs): Promise<FaultProxy> => {
-  const proxy = await startFaultProxy(two, { user: 'mover', groups: ['system:masters'] })
+/** The target, or the source, with a server in front that can be told to fail. */
+export const proxied = async (t: TestContext, hubs: TwoHubs, side: 'one' | 'two' = 'two'): Promise<FaultProxy> => {
+  const proxy = await startFaultProxy(hubs[side], { user: 'mover', groups: ['system:masters'] })
   t.after(() => proxy.stop())
   return proxy
 }

@@ -113,18 +113,23 @@ export const cutPoints = (random: Random, writes: number, wanted: number): numbe
 }
 
 const { signal } = new AbortController()
-const options = { keepAllowedNamespaces: false, defaultRegion: region, signal }
+const options = { keepAllowedNamespaces: false, defaultRegion: region, checkAccount: true, signal }
 const steps: Steps = { clock: systemClock, step: (_, run) => run({ signal, seen: () => {} }) }
 const unlessRefused = (obstacles: readonly Obstacle[]): void => {
   if (obstacles.length > 0) throw new MoveRefused(obstacles)
 }
 
 /** A whole run of `move`, as a process of its own would do it. */
-export const runMove = async (from: End, to: End, namespace: string): Promise<void> => {
+export const runMove = async (
+  from: End,
+  to: End,
+  namespace: string,
+  { checkAccount = true }: { checkAccount?: boolean } = {},
+): Promise<void> => {
   const [source, target] = [await hubAt(from.client, from.own, signal), await hubAt(to.client, to.own, signal)]
-  const { move, obstacles } = await prepareMove(source, target, namespace, options)
+  const { move, obstacles } = await prepareMove(source, target, namespace, { ...options, checkAccount })
   unlessRefused(obstacles)
-  await moveBundle(move, steps, { checkAccount: true })
+  await moveBundle(move, steps)
 }
 
 /** Of `move --abort`. */
@@ -148,5 +153,5 @@ export const runImport = async (to: End, path: string): Promise<void> => {
   const target = await hubAt(to.client, to.own, signal)
   const { move, obstacles } = await prepareImport(await readBundle(path), target, options)
   unlessRefused(obstacles)
-  await moveBundle(move, steps, { checkAccount: true })
+  await moveBundle(move, steps)
 }

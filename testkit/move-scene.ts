@@ -77,6 +77,21 @@ export const clusterctl = (
     ...(signal ? { signal } : {}),
   })
 
+/** The same, by a person who interrupts it when it says that a step begins. */
+export const interrupted = (
+  words: readonly string[],
+  from: Pick<ControlPlane, 'kubeconfig'>,
+  to: Pick<ControlPlane, 'kubeconfig'>,
+  step: string,
+): Promise<CliResult> => {
+  const person = new AbortController()
+  return runCli(['move', ...words, '--kubeconfig', from.kubeconfig, '--to-kubeconfig', to.kubeconfig], {
+    program: 'clusterctl',
+    signal: person.signal,
+    onErr: (text) => text.startsWith(step) && person.abort(),
+  })
+}
+
 /** A directory takes the place of the source. */
 const sourceOf = (words: readonly string[], { kubeconfig }: Pick<ControlPlane, 'kubeconfig'>): string[] =>
   words.includes('--from-directory') ? [] : ['--kubeconfig', kubeconfig]

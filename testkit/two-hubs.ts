@@ -5,7 +5,7 @@ import { createKeys, hubNamespace, namespace, staticReference } from './identity
 import { clusterctl } from './move-scene.ts'
 import { runCli, type CliResult } from './run-cli.ts'
 import { AWSCluster, AWSClusterStaticIdentity, Cluster, crds, installCrds } from '../src/api/index.ts'
-import type { Client } from '../src/kube/index.ts'
+import { ClusterRole, ClusterRoleBinding, type Client } from '../src/kube/index.ts'
 import { systemClock, type Clock } from '../src/runtime/index.ts'
 
 /** Two management clusters that clusters are moved between. */
@@ -31,6 +31,22 @@ export const startTwoHubs = async ({ garbage = false } = {}): Promise<TwoHubs> =
     }),
   )
   return { one, two, here, there, stop: () => Promise.all([one.stop(), two.stop()]) }
+}
+
+/** Lets a person do this to everything, and nothing else. */
+export const letAda = async (client: Client, verbs: string[]): Promise<void> => {
+  const metadata = { name: 'ada' }
+  const rules = [{ apiGroups: ['*'], resources: ['*'], verbs }]
+  if (await client.of(ClusterRole).find('ada')) {
+    await client.of(ClusterRole).patch('ada', { merge: { rules } })
+    return
+  }
+  await client.of(ClusterRole).create({ metadata, rules })
+  await client.of(ClusterRoleBinding).create({
+    metadata,
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'ada' },
+    subjects: [{ kind: 'User', name: 'ada', apiGroup: 'rbac.authorization.k8s.io' }],
+  })
 }
 
 const flags = ['--hub-namespace', hubNamespace]

@@ -13,10 +13,14 @@ import {
   referenceTo,
   startClusterApiHubs,
 } from '../../../testkit/cluster-api.ts'
-import { namespace } from '../../../testkit/identity-hub.ts'
+import { hubNamespace, namespace } from '../../../testkit/identity-hub.ts'
+import { eventually } from '../../../testkit/index.ts'
+import { runRestless } from '../../../testkit/move-controllers.ts'
+import { mortal, runAbort, runMove, type End, type Write } from '../../../testkit/move-cuts.ts'
+import { interrupted } from '../../../testkit/move-scene.ts'
 import { beginMove, moved, refused, type TwoHubs } from '../../../testkit/two-hubs.ts'
-import { Cluster } from '../../api/index.ts'
-import { ConfigMap, Secret, type Client, type KubeObject, type Resource } from '../../kube/index.ts'
+import { AWSCluster, Cluster } from '../../api/index.ts'
+import { ConfigMap, isNotFound, Secret, type Client, type KubeObject, type Resource } from '../../kube/index.ts'
 
 let hubs: TwoHubs
 before(async () => {
@@ -154,6 +158,116 @@ test('R3.75 a ClusterResourceSet goes along with its ConfigMaps and Secrets and 
   const { data } = await there.of(ConfigMap, 'sets').get('cni')
   assert.deepEqual(data, { 'cni.yaml': 'kind: X' })
   assert.ok(await there.of(Secret, 'sets').find('csi'))
+})
+
+/** A cluster with a machine, and a ClusterResourceSet with what says where it was applied. */
+const withSet = async (client: Client, space: string): Promise<{ bindings: object[] }> => {
+  await createCluster(client, `${space}/c`)
+  await client.of(AWSCluster, space).patch('c', { merge: { metadata: { finalizers: ['example.com/aws'] } } })
+  const metadata = { namespace: space }
+  const ofCluster = [ownedBy(Cluster, await client.of(Cluster, space).get('c'))]
+  await client.of(capi.machines, space).create({
+    metadata: { ...metadata, name: 'm', ownerReferences: ofCluster },
+    spec: { clusterName: 'c' },
+    status: { nodeRef: { name: 'n' } },
+  })
+  await client.of(ConfigMap, space).create({ metadata: { ...metadata, name: 'cni' }, data: { 'cni.yaml': 'kind: X' } })
+  const resources = [{ kind: 'ConfigMap', name: 'cni' }]
+  const set = await client
+    .of(capi.resourceSets, space)
+    .create({ metadata: { ...metadata, name: 'base' }, spec: { resources } })
+  const bindings = [{ clusterResourceSetName: 'base', resources: [{ applied: true, hash: 'h', ...resources[0] }] }]
+  const ofSet = [ownedBy(capi.resourceSets, set)]
+  await client
+    .of(capi.bindings, space)
+    .create({ metadata: { ...metadata, name: 'c', ownerReferences: ofSet }, spec: { bindings } })
+  return { bindings }
+}
+
+const atSource = 'example.com/source'
+const finalizersOf = async (client: Client, kind: Resource<KubeObject>, key: string): Promise<string[]> => {
+  const [space, name] = key.split('/') as [string, string]
+  return (await client.of(kind, space).get(name)).metadata.finalizers ?? []
+}
+
+/** A run by somebody far away: whatever controllers do in answer to a request is done before the next one arrives. */
+const fromAfar = async (space: string, held: RegExp, run: (...ends: [End, End]) => Promise<void>): Promise<void> => {
+  const sides = [hubs.here, hubs.there]
+  const find = (side: number, path: string) => sides[side]!.json<KubeObject>({ method: 'GET', path }).catch(ifGone)
+  const ends = [hubs.one, hubs.two].map((plane) => ({ client: plane.client(), own: hubNamespace })) as [End, End]
+  const before = async ({ side, method, path }: Write): Promise<void> => {
+    if (method === 'DELETE' && held.test(path))
+      await eventually(async () => {
+        const object = await find(side, path)
+        return !object || (object.metadata.finalizers ?? []).length > 0
+      })
+    if (method === 'POST' && path.endsWith('bindings'))
+      await eventually(async () => (await find(side, `${path}/c`)) !== undefined)
+    // Whoever follows a machine reads in its Cluster that it is paused.
+    if (method === 'DELETE' && path.endsWith('/clusters/c'))
+      assert.deepEqual((await sides[side]!.of(capi.machines, space).list()).items, [])
+  }
+  const mover = mortal(
+    ends.map(({ client }) => client),
+    { before },
+  )
+  await run(...ends).finally(mover.revive)
+}
+
+const ifGone = (error: unknown): undefined => {
+  if (!isNotFound(error)) throw error
+}
+
+test('R3.72 R3.75 R3.77 controllers that write to what is paused, and are faster than whoever moves: those that put their finalizers back keep nothing at the source, or on the target when the move is given up, and those that begin a record on the target get the one that comes; nobody sees an AWSCluster being deleted', async (t) => {
+  const { one, two, here, there } = hubs
+  const { bindings } = await withSet(here, 'restless')
+  const whole = await contents(here, 'restless')
+  const they = await runRestless(t, here, 'restless', { finalizer: atSource })
+  await runRestless(t, there, 'restless', { finalizer: 'example.com/target' })
+  const theirs: [Resource<KubeObject>, string][] = [
+    [Cluster, 'c'],
+    [capi.machines, 'm'],
+    [capi.resourceSets, 'base'],
+  ]
+  for (const [kind, name] of theirs)
+    await eventually(async () => (await finalizersOf(here, kind, `restless/${name}`)).includes(atSource))
+
+  const held = /\/(clusters|machines|clusterresourcesets)\/[^/]+$/
+  const stopped = await interrupted([...moving('restless'), '--hub-namespace', hubNamespace], one, two, 'removing them')
+  assert.equal(stopped.code, 130, stopped.err)
+  await fromAfar('restless', held, (from, to) => runAbort(from, to, 'restless'))
+  await eventually(async () => assert.deepEqual(await contents(there, 'restless'), []))
+  assert.deepEqual(await contents(here, 'restless'), whole)
+
+  await fromAfar('restless', held, (from, to) => runMove(from, to, 'restless', { checkAccount: false }))
+  await eventually(async () => assert.deepEqual(await contents(here, 'restless'), []))
+  const seen = ['Cluster/c', 'ClusterResourceSet/base', 'Machine/m']
+  await eventually(() => assert.deepEqual([...they.sawLeaving()].toSorted(), seen))
+  assert.deepEqual(await contents(there, 'restless'), whole)
+  assert.deepEqual((await there.of(capi.bindings, 'restless').get('c'))['spec'], { bindings })
+  assert.deepEqual(await finalizersOf(there, capi.machines, 'restless/m'), [atSource, 'example.com/target'])
+  assert.deepEqual(await finalizersOf(there, AWSCluster, 'restless/c'), ['example.com/aws'])
+  assert.equal((await there.of(Cluster, 'restless').get('c')).spec?.paused, undefined)
+})
+
+test('R3.72 an AWSCluster that gets a finalizer back each time is not deleted with it, for whoever put it there might remove a network: it is said, and the next run completes when they have stopped', async (t) => {
+  const { one, two, here, there } = hubs
+  await withSet(here, 'stubborn')
+  const whole = await contents(here, 'stubborn')
+  const they = await runRestless(t, here, 'stubborn', { finalizer: atSource, holdsAwsClusters: true })
+  await runRestless(t, there, 'stubborn', { finalizer: 'example.com/target' })
+  const run = (from: End, to: End): Promise<void> => runMove(from, to, 'stubborn', { checkAccount: false })
+  await assert.rejects(fromAfar('stubborn', /\/awsclusters\/[^/]+$/, run), {
+    message:
+      /AWSCluster stubborn\/c is written to at the source again and again.*example.com\/source.*stop the controller/,
+  })
+  const { metadata } = await here.of(AWSCluster, 'stubborn').get('c')
+  assert.equal(metadata.deletionTimestamp, undefined)
+  assert.ok(!they.sawLeaving().has('AWSCluster/c'))
+
+  await they.stop()
+  await moved(moving('stubborn'), one, two)
+  assert.deepEqual(await contents(there, 'stubborn'), whole)
 })
 
 test('R3.58 R3.75 a ClusterClass that is on the target already is kept there if it is the same, and what it owns with it; another one is refused', async () => {

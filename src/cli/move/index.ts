@@ -72,7 +72,7 @@ const carryOut = async (
     cli.progress.warn(`these belong to no cluster and stay where they are: ${bundle.left.slice(0, 20).join(', ')}`)
   if (cli.flags['dry-run']) return cli.out.data(cli.flags.output, plan, () => planTable(plan))
   const wayOn = move.source ? goOnOrBack : goOn
-  await told(cli, wayOn, (steps) => moveBundle(move, steps, { checkAccount: cli.flags['account-check'] }))
+  await told(cli, wayOn, (steps) => moveBundle(move, steps))
   const clusters = bundle.items.filter(({ resource }) => isPausable(resource)).length
   const what =
     clusters > 0
@@ -89,6 +89,7 @@ const carryOut = async (
 const optionsOf = (cli: Move) => ({
   keepAllowedNamespaces: cli.flags['keep-allowed-namespaces'],
   defaultRegion: regionOf(cli),
+  checkAccount: cli.flags['account-check'],
   signal: cli.signal,
 })
 

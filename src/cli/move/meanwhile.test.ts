@@ -1,4 +1,4 @@
-/** Whoever is at work on a cluster while it is to be moved: waited for, and what they change is not lost. */
+/** Whoever is at work on a cluster while it is moved, or on the target before and meanwhile: waited for, and what is theirs is not lost. */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { createCluster } from '../../../testkit/aws-network.ts'
@@ -12,10 +12,12 @@ import {
   proxied,
   startClusterApiHubs,
 } from '../../../testkit/cluster-api.ts'
+import { namespace } from '../../../testkit/identity-hub.ts'
 import { eventually, manualClock } from '../../../testkit/index.ts'
-import { beginMove, moved, refused, unseen, type TwoHubs } from '../../../testkit/two-hubs.ts'
+import { interrupted } from '../../../testkit/move-scene.ts'
+import { beginMove, letAda, moved, refused, unseen, type TwoHubs } from '../../../testkit/two-hubs.ts'
 import { AWSCluster, Cluster } from '../../api/index.ts'
-import type { Client } from '../../kube/index.ts'
+import { ConfigMap, type Client, type KubeObject, type ObjectMeta, type Resource } from '../../kube/index.ts'
 
 let hubs: TwoHubs
 before(async () => {
@@ -165,3 +167,159 @@ for (const [does, spec] of Object.entries(edits))
     assert.deepEqual(await contents(here, space), [])
     assert.deepEqual((await there.of(AWSCluster, space).get('c')).spec, edited.spec)
   })
+
+test('R3.72 what somebody changes at the source after a move was cut off while it removed things is brought to the target by the next run, and the finalizers there stay', async (t) => {
+  const { one, two, here, there } = hubs
+  await unseen(here, 'freed/c', { spec: { sshKeyName: 'old' } })
+  const finalizers = ['example.com/aws']
+  await here.of(AWSCluster, 'freed').patch('c', { merge: { metadata: { finalizers } } })
+  const proxy = await proxied(t, hubs, 'one')
+  const no = { status: 403, body: { kind: 'Status', status: 'Failure', code: 403 } }
+  proxy.answer({ method: 'DELETE', path: /awsclusters/ }, no)
+  const { code } = await beginMove(moving('freed'), proxy, two).result
+  assert.equal(code, 1)
+  const free = await here.of(AWSCluster, 'freed').patch('c', { merge: { spec: { sshKeyName: 'new' } } })
+  assert.equal(free.metadata.finalizers, undefined)
+
+  await moved(moving('freed'), one, two)
+  assert.deepEqual(await contents(here, 'freed'), [])
+  const { metadata, spec } = await there.of(AWSCluster, 'freed').get('c')
+  assert.deepEqual([spec?.sshKeyName, metadata.finalizers], ['new', finalizers])
+})
+
+test('R3.72 what is made anew at the source after it was copied is brought as it is then', async () => {
+  const { one, two, here, there } = hubs
+  await unseen(here, 'anew/c', { spec: { sshKeyName: 'old' } })
+  assert.equal((await interrupted(moving('anew'), one, two, 'removing them from')).code, 130)
+  const clusters = here.of(AWSCluster, 'anew')
+  const { metadata, spec } = await clusters.get('c')
+  await clusters.delete('c')
+  const { namespace: space, name, ownerReferences } = metadata
+  const made = { metadata: { namespace: space, name, ownerReferences }, spec: { ...spec, sshKeyName: 'new' } }
+  await clusters.create(made)
+
+  await moved(moving('anew'), one, two)
+  assert.deepEqual(await contents(here, 'anew'), [])
+  assert.equal((await there.of(AWSCluster, 'anew').get('c')).spec?.sshKeyName, 'new')
+})
+
+type Side = { kubeconfig: string }
+
+const kinds = [Cluster, AWSCluster, capi.machines, ConfigMap] as Resource<KubeObject>[]
+
+/** All of these that a namespace has on one side, as they are. */
+const everythingIn = async (client: Client, space: string): Promise<KubeObject[]> => {
+  const lists = await Promise.all(kinds.map(async (kind) => (await client.of(kind, space).list()).items))
+  return lists.flat()
+}
+
+/** A machine and a note that a Cluster owns at the source. */
+const withTwo = async (client: Client, space: string): Promise<void> => {
+  const ownerReferences = [ownedBy(Cluster, await client.of(Cluster, space).get('c'))]
+  const labels = { 'cluster.x-k8s.io/cluster-name': 'c' }
+  const metadata = { namespace: space, ownerReferences, labels, annotations: { theirs: 'no' } }
+  await client.of(capi.machines, space).create({
+    metadata: { ...metadata, name: 'm', finalizers: ['machine.cluster.x-k8s.io'] },
+    spec: { clusterName: 'c' },
+    status: { nodeRef: { name: 'n' } },
+  })
+  await client.of(ConfigMap, space).create({ metadata: { ...metadata, name: 'note' }, data: { a: 'b' } })
+}
+
+test('R3.74 R3.77 a move is not given up while somebody acts on the target, or without the rights on either side: it is said, nothing is changed, and it is given up when that is mended', async () => {
+  const { one, two, here, there } = hubs
+  const abort = ['-n', 'back', '--abort', '--timeout', '60']
+  await unseen(here, 'back/c')
+  await withTwo(here, 'back')
+  const whole = await contents(here, 'back')
+  assert.equal((await interrupted(moving('back'), one, two, 'removing them from')).code, 130)
+  assert.deepEqual(await contents(there, 'back'), whole)
+  const refusedNow = async (says: RegExp, sides: Parameters<typeof refused>[3] = {}): Promise<void> => {
+    const before = await Promise.all([everythingIn(here, 'back'), everythingIn(there, 'back')])
+    await refused(hubs, abort, says, sides)
+    assert.deepEqual(await Promise.all([everythingIn(here, 'back'), everythingIn(there, 'back')]), before)
+  }
+
+  const annotate = (paused: string | null) => ({ merge: { metadata: { annotations: { [pausedBy]: paused } } } })
+  await there.of(AWSCluster, 'back').patch('c', annotate(null))
+  await refusedNow(
+    /somebody has ended the pause of AWSCluster back\/c on the target[^]*kubectl -n back annotate awsclusters.infrastructure.cluster.x-k8s.io c cluster.x-k8s.io\/paused=true/,
+  )
+  await there.of(AWSCluster, 'back').patch('c', annotate('true'))
+  // Those who follow its machines would act.
+  const clusters = there.of(Cluster, 'back')
+  await clusters.patch('c', { merge: { ...annotate('true').merge, spec: { paused: null } } })
+  await refusedNow(
+    /ended the pause of Cluster back\/c on the target[^]*patch clusters.cluster.x-k8s.io c --type=merge -p '{"spec":{"paused":true}}'/,
+  )
+  await clusters.patch('c', { merge: { spec: { paused: true } } })
+
+  for (const client of [here, there]) await letAda(client, ['get', 'list'])
+  const [from, to] = [one, two].map((plane) => ({ kubeconfig: plane.kubeconfigFor({ user: 'ada' }) })) as [Side, Side]
+  await refusedNow(/you may not patch clusters.cluster.x-k8s.io in namespace back at the source[^]*--context/, { from })
+  await refusedNow(/you may not delete machines.cluster.x-k8s.io in namespace back at the target[^]*--to-context/, {
+    to,
+  })
+
+  for (const client of [here, there]) await letAda(client, ['get', 'list', 'patch', 'delete'])
+  const asked = ['auth', 'can-i', 'patch', 'machines.cluster.x-k8s.io', '-n', 'back']
+  await eventually(() => one.kubectl(asked, from)) // fails until the answer is yes
+  await eventually(() => two.kubectl(asked, to))
+  await moved(abort, from, to)
+  assert.deepEqual([await contents(here, 'back'), await contents(there, 'back')], [whole, []])
+  assert.equal((await here.of(Cluster, 'back').get('c')).spec?.paused, undefined)
+})
+
+test('R3.58 R3.77 what was on the target before gets its owners and is not changed otherwise; when the move is given up it is as it was; one that is made different meanwhile is not overwritten', async () => {
+  const { one, two, here, there } = hubs
+  await unseen(here, 'theirs/c')
+  await withTwo(here, 'theirs')
+  await namespace(there, 'theirs')
+  const owner = await there.of(ConfigMap, 'theirs').create({ metadata: { namespace: 'theirs', name: 'owner' } })
+  const ownOwner = { ...ownedBy({ group: '', version: 'v1', kind: 'ConfigMap' }, owner), apiVersion: 'v1' }
+  const metadata: ObjectMeta = {
+    namespace: 'theirs',
+    labels: { own: 'label', 'cluster.x-k8s.io/cluster-name': 'another' },
+    annotations: { theirs: 'yes' },
+    finalizers: ['example.com/theirs'],
+    ownerReferences: [ownOwner],
+  }
+  await there
+    .of(capi.machines, 'theirs')
+    .create({ metadata: { ...metadata, name: 'm' }, spec: { clusterName: 'c', more: 'of it' }, status: { own: 1 } })
+  const notes = there.of(ConfigMap, 'theirs')
+  await notes.create({ metadata: { namespace: 'theirs', name: 'note' }, data: { a: 'b' } })
+  const asTheyAre = async (): Promise<KubeObject[]> =>
+    (await everythingIn(there, 'theirs'))
+      .filter(({ metadata: { name } }) => name !== 'c')
+      .map(({ metadata: { resourceVersion: _version, managedFields: _fields, ...rest }, ...object }) => ({
+        ...object,
+        metadata: rest,
+      }))
+  const before = await asTheyAre()
+  const ownersThere = async (): Promise<(string[] | undefined)[]> =>
+    (await asTheyAre()).map((one) => one.metadata.ownerReferences?.map(({ name }) => name))
+
+  assert.equal((await interrupted(moving('theirs'), one, two, 'removing them from')).code, 130)
+  assert.deepEqual(await ownersThere(), [['owner', 'c'], ['c'], undefined])
+  const withoutOwners = (objects: KubeObject[]) =>
+    objects.map(({ metadata: { ownerReferences: _owners, ...rest }, ...object }) => ({ ...object, metadata: rest }))
+  assert.deepEqual(withoutOwners(await asTheyAre()), withoutOwners(before))
+  await notes.patch('note', { merge: { data: { a: 'other' } } })
+  await refused(
+    hubs,
+    moving('theirs'),
+    /ConfigMap theirs\/note exists on the target with another content, and is no copy/,
+  )
+  await notes.patch('note', { merge: { data: { a: 'b' } } })
+
+  await moved(['-n', 'theirs', '--abort'], one, two)
+  assert.deepEqual(await asTheyAre(), before)
+  assert.deepEqual(await contents(there, 'theirs'), ['ConfigMap/note', 'ConfigMap/owner', 'Machine/m'])
+
+  await moved(moving('theirs'), one, two)
+  assert.deepEqual(await contents(here, 'theirs'), [])
+  assert.deepEqual(withoutOwners(await asTheyAre()), withoutOwners(before))
+  assert.deepEqual(await ownersThere(), [['owner', 'c'], ['c'], undefined])
+  await there.of(capi.machines, 'theirs').patch('m', { merge: { metadata: { finalizers: null } } })
+})

@@ -34,6 +34,7 @@ import {
   controlPlanes,
   installControlPlanes,
   installForeign,
+  interrupted,
   machineDeployments,
   machineTemplates,
   machines,
@@ -43,7 +44,7 @@ import {
 } from '../../../testkit/move-scene.ts'
 import { startTwoHubs, type TwoHubs } from '../../../testkit/two-hubs.ts'
 import { observeMove } from '../../../testkit/move-observer.ts'
-import { runCli, type CliResult } from '../../../testkit/run-cli.ts'
+import { runCli } from '../../../testkit/run-cli.ts'
 import { AWSCluster, AWSClusterRoleIdentity, AWSClusterStaticIdentity, Cluster } from '../../api/index.ts'
 import { Secret, type Client, type KubeObject, type Resource } from '../../kube/index.ts'
 
@@ -303,7 +304,7 @@ test('R3.72 R3.77 a move that was interrupted says which ways are left; it is gi
   assert.match(other.err, /Cluster ways\/keys is on its way to another cluster .*uid uid-of-another[^]*--to-kubeconfig/)
   await a.client.of(Cluster, 'ways').patch('keys', onItsWay(null))
 
-  const early = await interrupted(words, 'removing them from')
+  const early = await interrupted(words, one, two, 'removing them from')
   assert.equal(early.code, 130, early.err)
   assert.deepEqual(await marks(b), ['move.lanyard.io/moving-from'])
   const plan = await abort('--dry-run')
@@ -321,7 +322,7 @@ test('R3.72 R3.77 a move that was interrupted says which ways are left; it is gi
   assert.deepEqual(await marks(a), [])
   await isBuilt(a.client, 'ways/keys')
 
-  const paused = await interrupted(words, 'creating them on')
+  const paused = await interrupted(words, one, two, 'creating them on')
   assert.match(
     paused.err,
     /Error: interrupted\n {2}nothing is lost: run the same command again to go on from here, or with --abort to give the move up/,
@@ -337,7 +338,7 @@ test('R3.72 R3.77 a move that was interrupted says which ways are left; it is gi
   await moved(['--from-directory', path, '--hub-namespace', hubNamespace], one, one)
   await observer.sawAwake('keys', 'one')
 
-  const late = await interrupted(words, 'letting ')
+  const late = await interrupted(words, one, two, 'letting ')
   assert.match(late.err, /run the same command again to go on from here; what is paused/)
   const refused = await abort()
   assert.equal(refused.code, 1, refused.out)
@@ -351,16 +352,6 @@ test('R3.72 R3.77 a move that was interrupted says which ways are left; it is gi
   observer.assertQuiet()
   for (const { client } of [a, b]) for (const kind of [Cluster, AWSCluster]) await clear(client, kind)
 })
-
-/** The person interrupts when a step begins. */
-const interrupted = (words: string[], step: string): Promise<CliResult> => {
-  const person = new AbortController()
-  return runCli(['move', ...words, '--kubeconfig', one.kubeconfig, '--to-kubeconfig', two.kubeconfig], {
-    program: 'clusterctl',
-    signal: person.signal,
-    onErr: (text) => text.startsWith(step) && person.abort(),
-  })
-}
 
 test('R3.56 flags are taken as clusterctl spells them; those that exclude each other are refused, with what to leave out', async () => {
   const usage = async (words: string[], says: RegExp): Promise<void> => {

@@ -30,7 +30,16 @@ import {
   machineTemplates,
   withMachines,
 } from '../../../testkit/move-scene.ts'
-import { beginMove, keysOf, moved, refused, startTwoHubs, unseen, type TwoHubs } from '../../../testkit/two-hubs.ts'
+import {
+  beginMove,
+  keysOf,
+  letAda,
+  moved,
+  refused,
+  startTwoHubs,
+  unseen,
+  type TwoHubs,
+} from '../../../testkit/two-hubs.ts'
 import {
   AWSCluster,
   AWSClusterControllerIdentity,
@@ -38,7 +47,7 @@ import {
   Cluster,
   installCrds,
 } from '../../api/index.ts'
-import { ClusterRole, ClusterRoleBinding, Secret, type Client } from '../../kube/index.ts'
+import { Secret, type Client } from '../../kube/index.ts'
 
 let hubs: TwoHubs
 let local: LocalAws
@@ -92,12 +101,16 @@ test('R3.56 R3.74 a target without a kind, with an older one, a paused cluster, 
   )
   await createKeys(here, `${hubNamespace}/${name}`, keysOf(name))
 
-  for (const client of [here, there]) await reader(client)
+  for (const client of [here, there]) await letAda(client, ['get', 'list'])
   const ada = { user: 'ada' }
   await refused(hubs, move, /you may not delete clusters.cluster.x-k8s.io in namespace pre at the source/, {
     from: { kubeconfig: one.kubeconfigFor(ada) },
   })
   await refused(hubs, move, /you may not create awsclusters.* in namespace pre at the target/, {
+    to: { kubeconfig: two.kubeconfigFor(ada) },
+  })
+  await letAda(there, ['get', 'list', 'create', 'update', 'patch'])
+  await refused(hubs, ['-n', 'pre'], /you may not delete awsclusters.* in namespace pre at the target/, {
     to: { kubeconfig: two.kubeconfigFor(ada) },
   })
   await refused(hubs, move, /same cluster/, { to: one })
@@ -106,17 +119,6 @@ test('R3.56 R3.74 a target without a kind, with an older one, a paused cluster, 
   assert.match(said, /^KIND +NAME +SOURCE +TARGET +NOTE\nAWSClusterStaticIdentity +pre-c +keep +create\n/)
   await moved(move, one, two)
 })
-
-/** May look at everything and change nothing. */
-const reader = async (client: Client): Promise<void> => {
-  const rules = [{ apiGroups: ['*'], resources: ['*'], verbs: ['get', 'list'] }]
-  await client.of(ClusterRole).create({ metadata: { name: 'reader' }, rules })
-  await client.of(ClusterRoleBinding).create({
-    metadata: { name: 'reader' },
-    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'reader' },
-    subjects: [{ kind: 'User', name: 'ada', apiGroup: 'rbac.authorization.k8s.io' }],
-  })
-}
 
 /** What Cluster API says of its objects, up to v1beta1 and from v1beta2. */
 const contracts = {

@@ -1,13 +1,12 @@
-import { isAlreadyExists, Namespace, type Unstructured } from '../../kube/index.ts'
+import { isAlreadyExists, Namespace, type OwnerReference, type Unstructured } from '../../kube/index.ts'
 import { differs, inParallel } from '../../runtime/index.ts'
 import { wavesOf, type Item } from './bundle.ts'
-import { lostFields } from './conflicts.ts'
-import { isPausable, isPaused, nameOf } from './marks.ts'
-import { isReleased } from './release.ts'
+import { conflictWith, lostFields } from './conflicts.ts'
+import { isPausable, markOf, nameOf, standsStill } from './marks.ts'
 import { spaceAfter } from './labels.ts'
 import { progressIn, type Prepared } from './prepared.ts'
 import { idThere, lookAtTarget } from './target.ts'
-import { asKept, asOnTarget } from './translate.ts'
+import { asCopy, asOnTarget, isCopy, withOwners } from './translate.ts'
 
 const width = 16
 
@@ -35,7 +34,7 @@ export const bringNamespaces = async ({ bundle, present, target }: Prepared, sig
   }
 }
 
-/** Makes what is missing, wave by wave, and brings what is still paused up to date. */
+/** Makes what is missing, wave by wave, and brings what is still paused up to date. What was there before gets its owners, and nothing else. */
 export const bring = async (
   move: Prepared,
   fate: Item['fate'],
@@ -45,32 +44,78 @@ export const bring = async (
 ): Promise<Made> => {
   const { bundle, target } = move
   const to = { controllerNamespace: target.controllerNamespace, uidOf: (uid: string) => uids.get(uid) }
+  const others = othersIn(move)
   for (const wave of wavesOf(bundle.items.filter((item) => item.fate === fate)))
     await inParallel(
       width,
       wave.map((item) => async () => {
-        const there = move.present.objects.get(idThere(bundle, item, target))
         const wanted = asOnTarget(bundle, item, to)
-        const is = there ?? (await create(move, item, wanted, signal))
-        if (!there) made.push({ item, object: is })
+        const known = move.present.objects.get(idThere(bundle, item, target))
+        const created = known ? undefined : await create(move, item, wanted, signal)
+        if (created?.isNew) made.push({ item, object: created.object })
+        const there = known ?? created!.object
         // The uid that it has there, also when it was there before: what it owns would be collected as garbage otherwise.
-        if (item.object.metadata.uid) uids.set(item.object.metadata.uid, is.metadata.uid!)
-        if (!there || !mayChange(move, item)) return
-        const kept = asKept(wanted, there)
+        if (item.object.metadata.uid) uids.set(item.object.metadata.uid, there.metadata.uid!)
+        if (created?.isNew || !mayChange(move, item)) return
+        if (!isCopy(item, there)) return adopt(move, item, adoptersOf(wanted, others), there, signal)
+        const kept = asCopy(wanted, there, ownersOfThis(uids))
         if (differs(kept, there) || hasMore(there, kept)) await update(move, item, kept, there, signal)
       }),
     )
   return made
 }
 
+const ownersOfThis = (uids: Uids): ((uid: string) => boolean) => {
+  const came = new Set(uids.values())
+  return (uid) => came.has(uid)
+}
+
+/** Somebody may have made it there meanwhile: a controller, of what has come already. That is as if it had been there before. */
 const create = async (
-  { target }: Prepared,
-  { resource }: Item,
+  move: Prepared,
+  item: Item,
   wanted: Unstructured,
   signal: AbortSignal,
-): Promise<Unstructured> => {
-  const of = target.client.of(resource, wanted.metadata.namespace)
-  return of.create(wanted, { fieldManager: 'lanyard', signal })
+): Promise<{ object: Unstructured; isNew: boolean }> => {
+  const of = move.target.client.of(item.resource, wanted.metadata.namespace)
+  try {
+    return { object: await of.create(wanted, { fieldManager: 'lanyard', signal }), isNew: true }
+  } catch (error) {
+    // Of the others nobody would look at its content.
+    if (!isAlreadyExists(error) || !mayChange(move, item)) throw error
+    return { object: await of.get(wanted.metadata.name!, { signal }), isNew: false }
+  }
+}
+
+/** The uids of what was on the target before and is no copy. */
+const othersIn = ({ bundle, present }: Prepared): ReadonlySet<string | undefined> => {
+  const sources = new Set(bundle.items.map(({ object }) => object.metadata.uid))
+  const all = [...present.objects.values()]
+  return new Set(all.filter((one) => !sources.has(markOf(one, 'copyOf'))).map(({ metadata }) => metadata.uid))
+}
+
+/** The owners that something gets which was there before: how it stands to others that were there too is not ours to say. */
+const adoptersOf = (wanted: Unstructured, others: ReadonlySet<string | undefined>): OwnerReference[] =>
+  (wanted.metadata.ownerReferences ?? []).filter(({ uid }) => !others.has(uid))
+
+const isAdopted = (
+  { metadata: { ownerReferences = [] } }: Unstructured,
+  adopters: readonly OwnerReference[],
+): boolean => withOwners(ownerReferences, adopters).length === ownerReferences.length
+
+/** What was there before stays as it is, but for the owners that it gets: those are taken off again when the move is given up. */
+const adopt = async (
+  move: Prepared,
+  item: Item,
+  adopters: readonly OwnerReference[],
+  there: Unstructured,
+  signal: AbortSignal,
+): Promise<void> => {
+  if (isAdopted(there, adopters) || conflictWith(move, item, there).length > 0) return // `verify` says so
+  const { namespace, name, uid, resourceVersion, ownerReferences = [] } = there.metadata
+  const merge = { metadata: { uid, resourceVersion, ownerReferences: withOwners(ownerReferences, adopters) } }
+  const of = move.target.client.of(item.resource, namespace)
+  await of.patch(name!, { merge }, { fieldManager: 'lanyard', signal })
 }
 
 const update = async (
@@ -92,7 +137,7 @@ const hasMore = (there: Unstructured, wanted: Unstructured): boolean =>
 
 /** Copies belong to the target once they are there; what has arrived is changed by its own controllers only. */
 const mayChange = (move: Prepared, item: Item): boolean => {
-  if (item.fate === 'copy' || item.withheld || isReleased(item.object)) return false
+  if (item.fate === 'copy' || item.withheld) return false
   if (isPausable(item.resource)) return progressIn(move, item) === 'coming'
   return rootsOf(move, item).every((root) => ['coming', 'absent'].includes(progressIn(move, root)))
 }
@@ -122,16 +167,19 @@ export const verify = async (
   const present = await lookAtTarget(target, bundle, signal)
   const now = { ...move, present }
   const to = { controllerNamespace: target.controllerNamespace, uidOf: (uid: string) => uids.get(uid) }
+  const others = othersIn(now)
   const faults = bundle.items.flatMap((item) => {
     const name = nameOf(item.resource, item.object)
     const there = present.objects.get(idThere(bundle, item, target))
     if (!there) return [`${name} is not there`]
     if (item.fate === 'copy' || item.withheld) return []
     if (isPausable(item.resource) && ['arrived', 'home', 'same'].includes(progressIn(now, item))) return []
-    if (isPausable(item.resource) && !isPaused(there)) return [`${name} is not paused there`]
-    return mayChange(now, item) && differs(asKept(asOnTarget(bundle, item, to), there), there)
-      ? [`${name} differs`]
-      : []
+    if (isPausable(item.resource) && !standsStill(item.resource, there)) return [`${name} is not paused there`]
+    if (!mayChange(now, item)) return []
+    const wanted = asOnTarget(bundle, item, to)
+    if (isCopy(item, there)) return differs(asCopy(wanted, there, ownersOfThis(uids)), there) ? [`${name} differs`] : []
+    const lacks = isAdopted(there, adoptersOf(wanted, others)) ? [] : [`${name} lacks its owners`]
+    return [...conflictWith(now, item, there).map(({ what }) => what), ...lacks]
   })
   return { move: now, faults }
 }

@@ -9,12 +9,12 @@ import { isPausable, markOf, nameOf } from './marks.ts'
 import { progressIn, wantedOf, type Prepared } from './prepared.ts'
 import { isLeaving } from './release.ts'
 import { idThere } from './target.ts'
-import { identityDifferences, isCredential } from './translate.ts'
+import { identityDifferences, isCopy, isCredential } from './translate.ts'
 
 /** What is on the target under the name of something that comes, and is not the same; and what would have to be there. */
 export const conflictOf = (move: Prepared, item: Item): Obstacle[] => {
   const there = move.present.objects.get(idThere(move.bundle, item, move.target))
-  return there ? conflict(move, item, there) : absence(item)
+  return there ? conflictWith(move, item, there) : absence(item)
 }
 
 const absence = (item: Item): Obstacle[] => {
@@ -36,7 +36,8 @@ const absence = (item: Item): Obstacle[] => {
   return []
 }
 
-const conflict = (move: Prepared, item: Item, there: Unstructured): Obstacle[] => {
+/** Why what is there cannot take the place of what comes; empty when it can, or is it. */
+export const conflictWith = (move: Prepared, item: Item, there: Unstructured): Obstacle[] => {
   const { bundle, target, options } = move
   const name = nameOf(item.resource, there)
   if (isPausable(item.resource)) {
@@ -75,11 +76,17 @@ const conflict = (move: Prepared, item: Item, there: Unstructured): Obstacle[] =
     ]
   }
   if (
+    isCopy(item, there) ||
     !differs(withoutMetadata(wanted), there) ||
-    bundle.items.some((one) => isPausable(one.resource) && onItsWay(move, one))
+    bundle.items.some((one) => isPausable(one.resource) && hasArrived(move, one))
   )
     return []
-  return [{ what: `${name} exists on the target with another content`, next: 'rename or remove one of the two' }]
+  return [
+    {
+      what: `${name} exists on the target with another content, and is no copy`,
+      next: 'make them alike, or rename or remove one of the two',
+    },
+  ]
 }
 
 const withoutMetadata = (object: Unstructured): Unstructured => ({
@@ -87,7 +94,8 @@ const withoutMetadata = (object: Unstructured): Unstructured => ({
   metadata: { name: object.metadata.name },
 })
 
-const onItsWay = (move: Prepared, item: Item): boolean => ['coming', 'arrived', 'home'].includes(progressIn(move, item))
+/** From then on whoever acts there changes what is there. */
+const hasArrived = (move: Prepared, item: Item): boolean => ['arrived', 'home'].includes(progressIn(move, item))
 
 /** Namespaces that things go into and that are not on the target yet. */
 export const missingNamespaces = async (move: Prepared, signal: AbortSignal): Promise<Set<string>> => {

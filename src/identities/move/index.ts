@@ -19,7 +19,7 @@ import { askController } from './account.ts'
 import { bring, bringNamespaces, verify, type Made, type Uids } from './bring.ts'
 import type { Bundle, Found, Item, Obstacle } from './bundle.ts'
 import { discover, type Hub } from './discover.ts'
-import { intoDirectory, isPausable, isPaused, markOf, nameOf } from './marks.ts'
+import { intoDirectory, isPausable, markOf, nameOf, standsStill } from './marks.ts'
 import { busyIn, pauseAll, unawareIn, unpauseAll, type Aim } from './pause.ts'
 import { sourceObstacles, targetObstacles } from './preflight.ts'
 import { MoveRefused, progressIn, type MoveOptions, type Prepared, type Steps } from './prepared.ts'
@@ -72,15 +72,11 @@ export const prepareExport = async (
 }
 
 /** Carries a move out, from wherever an earlier run was cut off. */
-export const moveBundle = async (
-  prepared: Prepared,
-  steps: Steps,
-  { checkAccount }: { checkAccount: boolean },
-): Promise<void> => {
+export const moveBundle = async (prepared: Prepared, steps: Steps): Promise<void> => {
   const { source, target } = prepared
   const uids: Uids = new Map()
   const needed = prepared.bundle.items.length > 0
-  if (needed) await bringCredentials(prepared, uids, steps, checkAccount)
+  if (needed) await bringCredentials(prepared, uids, steps)
   const bundle = source && needed ? await stopped(source, prepared.bundle, aimAt(target), steps) : prepared.bundle
   if (needed) await bringAndVerify({ ...prepared, bundle }, uids, steps)
   if (source && needed)
@@ -109,7 +105,7 @@ const marked = (bundle: Bundle, present: Present, target: Hub): Found[] =>
   })
 
 /** Identities and their keys, and whether they lead where they should. They only add to the target; if they lead elsewhere, they go again. */
-const bringCredentials = async (move: Prepared, uids: Uids, steps: Steps, checkAccount: boolean): Promise<void> => {
+const bringCredentials = async (move: Prepared, uids: Uids, steps: Steps): Promise<void> => {
   const made: Made = []
   await steps.step('copying identities and their keys', async ({ signal }) => {
     await bringNamespaces(move, signal)
@@ -120,7 +116,7 @@ const bringCredentials = async (move: Prepared, uids: Uids, steps: Steps, checkA
   })
   // What has a place on the target already was checked when it came.
   const isNew = move.bundle.items.some((item) => isPausable(item.resource) && progressIn(move, item) === 'absent')
-  if (!checkAccount || !isNew) return
+  if (!move.options.checkAccount || !isNew) return
   const next = `is a hub running there with --feature-gates=AWSIdentities=true? --no-account-check goes on without its answer`
   const obstacles = await steps.step(
     'asking the controller of the target which accounts it reaches',
@@ -170,7 +166,8 @@ const stopped = (source: Hub, known: Bundle, to: Aim, steps: Steps): Promise<Bun
         // Read again: controllers may have written until they saw the pause.
         const { bundle } = await discover(source, known.namespace, signal)
         const stranger = bundle.items.find(
-          ({ resource, object }) => isPausable(resource) && (markOf(object, 'movingTo') !== to.id || !isPaused(object)),
+          ({ resource, object }) =>
+            isPausable(resource) && (markOf(object, 'movingTo') !== to.id || !standsStill(resource, object)),
         )
         if (stranger)
           throw stalled('NamespaceChanged', {

@@ -38,9 +38,19 @@ export const isPausable = ({ group: of, kind }: Pick<Resource, 'group' | 'kind'>
 export const pausesBySpec = ({ group: of, kind }: Pick<Resource, 'group' | 'kind'>): boolean =>
   of === group.clusterApi && kind === 'Cluster'
 
+/** Whether somebody has paused it, in whatever way. */
 export const isPaused = (object: KubeObject & { spec?: unknown }): boolean =>
   Object.hasOwn(object.metadata.annotations ?? {}, annotation.paused) ||
   (object.spec as { paused?: boolean } | undefined)?.paused === true
+
+/** Whether it is paused as a move pauses it. An annotation on a Cluster stops who follows the Cluster, and nobody who follows its machines. */
+export const standsStill = (
+  resource: Pick<Resource, 'group' | 'kind'>,
+  object: KubeObject & { spec?: unknown },
+): boolean =>
+  pausesBySpec(resource)
+    ? (object.spec as { paused?: boolean } | undefined)?.paused === true
+    : Object.hasOwn(object.metadata.annotations ?? {}, annotation.paused)
 
 /** `AWSCluster team-a/prod`, as messages name things. */
 export const nameOf = ({ kind }: Pick<Resource, 'kind'>, object: KubeObject): string => `${kind} ${keyOf(object)}`

@@ -2,7 +2,7 @@ import { annotation } from '../../api/index.ts'
 import { isConflict, type Client, type Unstructured } from '../../kube/index.ts'
 import { inParallel, stalled } from '../../runtime/index.ts'
 import type { Bundle, Found, Item } from './bundle.ts'
-import { isPausable, isPaused, mark, markOf, nameOf, pausesBySpec } from './marks.ts'
+import { isPausable, mark, markOf, nameOf, pausesBySpec, standsStill } from './marks.ts'
 import { saidOf } from './unfinished.ts'
 
 const width = 16
@@ -17,7 +17,7 @@ export interface Aim {
 export const pauseAll = async (client: Client, items: readonly Item[], to: Aim, signal: AbortSignal): Promise<void> => {
   const awake = items.filter(({ resource, object, loose }) => {
     if (!loose && !isPausable(resource)) return false
-    return markOf(object, 'movingTo') !== to.id || (isPausable(resource) && !isPaused(object))
+    return markOf(object, 'movingTo') !== to.id || (isPausable(resource) && !standsStill(resource, object))
   })
   await inParallel(
     width,

@@ -5,6 +5,7 @@ import { walkChain, type Directory } from '../chain.ts'
 import { identityKey, identityResources, type Identity } from '../contract.ts'
 import type { NamespaceFacts } from '../permission.ts'
 import { askedBy } from '../records.ts'
+import { questionsOf } from './account.ts'
 import type { Bundle, Found, Item, Obstacle } from './bundle.ts'
 import { conflictOf, missingNamespaces, refusals, takenPlaces } from './conflicts.ts'
 import type { Hub } from './discover.ts'
@@ -16,6 +17,7 @@ import { wantedOf, type Prepared } from './prepared.ts'
 import { isLeaving } from './release.ts'
 import { missingRights, type Need } from './rights.ts'
 import { idThere } from './target.ts'
+import { isCopy } from './translate.ts'
 import { clusterNameOf, unfinishedIn } from './unfinished.ts'
 
 /** Everything that is wrong at the source, before anybody is paused. `to` is the target's id, or a directory. */
@@ -154,11 +156,18 @@ export const targetObstacles = async (move: Prepared, signal: AbortSignal): Prom
 }
 
 const targetNeeds = (move: Prepared, missing: ReadonlySet<string>): Need[] => [
+  ...(move.options.checkAccount ? questionsOf(move.bundle) : []).flatMap((): Need[] =>
+    ['get', 'create', 'delete'].map((verb) => ({ verb, kind: AWSCluster, namespace: move.bundle.namespace })),
+  ),
   ...(missing.size > 0 ? [{ verb: 'create', kind: Namespace }] : []),
   ...(move.bundle.items.some(({ resource }) => isAwsCluster(resource)) ? [{ verb: 'list', kind: AWSCluster }] : []),
   ...move.bundle.items.flatMap((item): Need[] => {
     const { resource: kind } = item
     const { namespace } = wantedOf(move, item).metadata
-    return [{ verb: 'create', kind, namespace }, ...(isPausable(kind) ? [{ verb: 'patch', kind, namespace }] : [])]
+    const there = move.present.objects.get(idThere(move.bundle, item, move.target))
+    // A copy is brought up to date; what was there before gets owners.
+    const change = !there || item.fate === 'copy' ? [] : [isCopy(item, there) ? 'update' : 'patch']
+    const verbs = new Set(['create', ...change, ...(isPausable(kind) ? ['patch'] : [])])
+    return [...verbs].map((verb) => ({ verb, kind, namespace }))
   }),
 ]

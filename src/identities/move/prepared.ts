@@ -23,6 +23,8 @@ export interface MoveOptions {
   readonly keepAllowedNamespaces: boolean
   /** Where clusters act that name no region. */
   readonly defaultRegion: string
+  /** Whether the target's controller is asked, by an AWSCluster that is removed again, which accounts it reaches. */
+  readonly checkAccount: boolean
 }
 
 /** How far one of its things has come. */

@@ -1,8 +1,10 @@
+import { AWSCluster } from '../../api/index.ts'
 import { keyOf } from '../../kube/index.ts'
+import { questionsOf } from './account.ts'
 import { idOfFound, type Bundle, type Found, type Item, type Obstacle } from './bundle.ts'
 import { everythingIn, type Hub } from './discover.ts'
 import { chooseNeeded } from './graph.ts'
-import { givingUp, intoDirectory, isPausable, isPaused, markOf, nameOf } from './marks.ts'
+import { givingUp, intoDirectory, isPausable, markOf, nameOf, pausesBySpec, standsStill } from './marks.ts'
 import { isReleased } from './release.ts'
 import { missingRights, type Need } from './rights.ts'
 
@@ -114,12 +116,19 @@ const tooLate = ({ copies, source, target }: Retreat, here: readonly Found[], th
       })
       .map((found) => ({ what: `${named(found)} has arrived, and the target acts for it`, next: forward })),
     ...coming
-      .filter(({ object }) => !isPaused(object))
+      .filter(({ resource, object }) => !standsStill(resource, object))
       .map((found) => ({
         what: `somebody has ended the pause of ${named(found)} on the target, so that its controllers may act`,
-        next: `pause it there first: kubectl -n ${found.object.metadata.namespace} annotate ${found.resource.plural}.${found.resource.group} ${found.object.metadata.name} cluster.x-k8s.io/paused=true`,
+        next: `pause it there first: kubectl -n ${found.object.metadata.namespace} ${howToPause(found)}`,
       })),
   ]
+}
+
+const howToPause = ({ resource, object: { metadata } }: Found): string => {
+  const kind = `${resource.plural}.${resource.group}`
+  return pausesBySpec(resource)
+    ? `patch ${kind} ${metadata.name} --type=merge -p '{"spec":{"paused":true}}'`
+    : `annotate ${kind} ${metadata.name} cluster.x-k8s.io/paused=true`
 }
 
 const named = ({ resource, object }: Found): string => nameOf(resource, object)
@@ -127,10 +136,14 @@ const named = ({ resource, object }: Found): string => nameOf(resource, object)
 const lackingRights = async ({ source, target, namespace, ...retreat }: Retreat, signal: AbortSignal) => {
   const need = (found: readonly Found[], verbs: string[]): Need[] =>
     found.flatMap(({ resource: kind }) => verbs.map((verb) => ({ verb, kind, namespace })))
+  const atTarget = [
+    ...need(retreat.copies, ['patch', 'delete']),
+    ...need(retreat.adopted, ['patch']),
+    ...questionsOf(retreat.ways).map(() => ({ verb: 'delete', kind: AWSCluster, namespace })),
+  ]
   return [
     ...(await missingRights(source.client, 'source', need([...retreat.paused, ...retreat.marked], ['patch']), signal)),
-    ...(await missingRights(target.client, 'target', need(retreat.copies, ['patch', 'delete']), signal)),
-    ...(await missingRights(target.client, 'target', need(retreat.adopted, ['patch']), signal)),
+    ...(await missingRights(target.client, 'target', atTarget, signal)),
   ]
 }
 

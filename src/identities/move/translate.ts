@@ -8,10 +8,10 @@ import {
   type Unstructured,
 } from '../../kube/index.ts'
 import { equal } from '../../runtime/index.ts'
-import { inUseFinalizer } from '../contract.ts'
+import { annotation as identityAnnotation, inUseFinalizer } from '../contract.ts'
 import { isEverybody, type AllowedNamespaces } from '../permission.ts'
 import type { Bundle, Item } from './bundle.ts'
-import { isPausable, mark, pausesBySpec } from './marks.ts'
+import { isPausable, mark, markOf, pausesBySpec } from './marks.ts'
 
 /** Where things go, as far as it changes what is written. */
 export interface Destination {
@@ -40,7 +40,13 @@ export const asOnTarget = (bundle: Bundle, item: Item, to: Destination): Unstruc
 
 const metadataOf = (bundle: Bundle, { resource, object, fate }: Item, to: Destination): ObjectMeta => {
   const { name, namespace, uid, labels, annotations = {}, finalizers = [], ownerReferences = [] } = object.metadata
-  const kept = Object.fromEntries(Object.entries(annotations).filter(([key]) => !ofTheSource.has(key)))
+  // What was already free to go says so to the webhooks of the source, and only to them.
+  const isFree = Object.hasOwn(annotations, annotation.deleteForMove)
+  const kept = Object.fromEntries(
+    Object.entries(annotations).filter(
+      ([key]) => !ofTheSource.has(key) && !(isFree && key === identityAnnotation.deleteInUse),
+    ),
+  )
   const pause = isPausable(resource)
     ? { [mark.movingFrom]: bundle.origin, ...(pausesBySpec(resource) ? {} : { [annotation.paused]: 'true' }) }
     : {}
@@ -62,12 +68,38 @@ const metadataOf = (bundle: Bundle, { resource, object, fate }: Item, to: Destin
   }
 }
 
-/** As it has to be in place of what is there. What was there before a move is no copy, whatever it is made to look like. */
-export const asKept = (wanted: Unstructured, there: Unstructured): Unstructured => {
-  const { [mark.copyOf]: copyOf, ...annotations } = wanted.metadata.annotations ?? {}
-  if (copyOf === there.metadata.annotations?.[mark.copyOf]) return wanted
-  return { ...wanted, metadata: { ...wanted.metadata, annotations } }
+/**
+ * Whether what is there was made by this move, and not by somebody before. Of what is paused other marks tell that it is coming. A
+ * binding is the record of the controller of ClusterResourceSets: it begins one as soon as the set and the Cluster are there, but
+ * what was applied is in the one that comes.
+ */
+export const isCopy = ({ resource, object }: Item, there: Unstructured): boolean =>
+  isPausable(resource) ||
+  resource.kind === 'ClusterResourceSetBinding' ||
+  markOf(there, 'copyOf') === object.metadata.uid
+
+/**
+ * A copy as it has to be in place of what is there. Finalizers and owners that it has got there stay: its controllers put them there,
+ * and would do so again. `isOurs` says of an owner's uid that it came along.
+ */
+export const asCopy = (
+  wanted: Unstructured,
+  { metadata: { finalizers = [], ownerReferences = [] } }: Unstructured,
+  isOurs: (uid: string) => boolean,
+): Unstructured => {
+  const owners = wanted.metadata.ownerReferences ?? []
+  const held = [...new Set([...finalizers, ...(wanted.metadata.finalizers ?? [])])]
+  const kept = ownerReferences.flatMap(
+    (one) => owners.find(({ uid }) => uid === one.uid) ?? (isOurs(one.uid) ? [] : one),
+  )
+  return { ...wanted, metadata: { ...wanted.metadata, finalizers: held, ownerReferences: withOwners(kept, owners) } }
 }
+
+/** These owners, and those that are not among them yet. */
+export const withOwners = (present: readonly OwnerReference[], more: readonly OwnerReference[]): OwnerReference[] => [
+  ...present,
+  ...more.filter(({ uid }) => !present.some((one) => one.uid === uid)),
+]
 
 /** A Secret beside the controller goes beside the controller. */
 const mapped = (namespace: string, bundle: Bundle, to: Pick<Destination, 'controllerNamespace'>): string =>
