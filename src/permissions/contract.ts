@@ -45,12 +45,6 @@ export const verb = {
 /** On the ManifestWorks of permissions: whose it is. */
 export const permissionLabel = 'rbac.open-cluster-management.io/permission-uid'
 
-/** The add-on that keeps the service accounts of ManagedServiceAccounts, and where, unless it says otherwise. */
-export const serviceAccountAddOn = {
-  name: 'managed-serviceaccount',
-  namespace: 'open-cluster-management-agent-addon',
-} as const
-
 /** Names of works must leave room for the hash before them in AppliedManifestWorks. */
 const longestWorkName = 180
 

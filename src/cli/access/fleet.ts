@@ -17,15 +17,8 @@ import {
   type KubeObject,
   type Resource,
 } from '../../kube/index.ts'
-import {
-  copiesOf,
-  grantsOf,
-  serviceAccountAddOn,
-  specOf,
-  type Grant,
-  type GrantState,
-  type RulesOf,
-} from '../../permissions/contract.ts'
+import { copiesOf, grantsOf, specOf, type Grant, type GrantState, type RulesOf } from '../../permissions/contract.ts'
+import { addOnName, defaultAgentNamespace } from '../../serviceaccounts/contract.ts'
 import type { Cli } from '../command.ts'
 import { CliError } from '../errors.ts'
 import { missing } from '../names.ts'
@@ -84,7 +77,7 @@ export const readFleet = async (cli: Cli, client: Client, scope: Scope): Promise
     permissionsIn(client, scope, signal),
     readable(ClusterSetPermission, unseen),
     readable(ManagedClusterAddOn, 'the usual namespace of ManagedServiceAccounts is assumed', {
-      fieldSelector: `metadata.name=${serviceAccountAddOn.name}`,
+      fieldSelector: `metadata.name=${addOnName}`,
     }),
     readable(ManagedServiceAccount, 'whether they exist is not known', { metadataOnly: true }),
   ])
@@ -93,7 +86,7 @@ export const readFleet = async (cli: Cli, client: Client, scope: Scope): Promise
     ? await hubRules(readable)
     : undefined
   const said = new Map(addOns.map(({ metadata, status }) => [metadata.namespace!, status?.namespace]))
-  const accountNamespace = (cluster: string): string => said.get(cluster) || serviceAccountAddOn.namespace
+  const accountNamespace = (cluster: string): string => said.get(cluster) || defaultAgentNamespace
   const place = accountPlaces(accountNamespace, accounts)
   const names = new Set(chosen.map(({ metadata }) => metadata.name!))
   const grants = [

@@ -180,7 +180,7 @@ test('R3.71 limits, throttling and things in use: said in the conditions, waited
   )
 })
 
-test('R3.66 R3.67 things that take AWS minutes: looked at and not made again, ready when they are there, replaced if they fail while the rest goes on; and as slow to go', async (t) => {
+test('R3.66 R3.67 R3.78 things that take AWS minutes: looked at and not made again, ready when they are there, replaced if they fail while the rest goes on; and as slow to go', async (t) => {
   const hub = await runIdentities(t, plane, local, { infrastructure: atOnce })
   const { client, account, aws, front } = hub
   const id = '340000000001'

@@ -12,7 +12,8 @@ import {
 import { ClusterRole, Role, type Client, type KubeObject } from '../../kube/index.ts'
 import { equal, Freshest, type Clock, type Informer, type Logger, type Manager } from '../../runtime/index.ts'
 import { nameOfRef } from '../bindings.ts'
-import { permissionLabel, serviceAccountAddOn } from '../contract.ts'
+import { addOnName, defaultAgentNamespace } from '../../serviceaccounts/contract.ts'
+import { permissionLabel } from '../contract.ts'
 import { specOf } from '../grants.ts'
 import { Verdicts } from './verdicts.ts'
 
@@ -65,7 +66,7 @@ export const hubFor = (
     indexes: { [index.owner]: ({ metadata }) => [metadata.labels?.[permissionLabel] ?? ''] },
   }),
   accounts: manager.informer<KubeObject>(ManagedServiceAccount, { metadataOnly: true, transform: nameAlone }),
-  addOns: manager.informer(ManagedClusterAddOn, { fieldSelector: `metadata.name=${serviceAccountAddOn.name}` }),
+  addOns: manager.informer(ManagedClusterAddOn, { fieldSelector: `metadata.name=${addOnName}` }),
   // Each cluster has a role of its own; nobody copies those, and a thousand of them would only fill the memory.
   clusterRoles: manager.informer(ClusterRole, { labelSelector: `!${label.clusterName}` }),
   roles: manager.informer(Role),
@@ -75,8 +76,8 @@ export const hubFor = (
 
 /** Where ManagedServiceAccounts of a cluster have their accounts. The agent says it: of its own cluster, so that only that one is concerned. */
 export const accountNamespaceOf = (hub: Hub, cluster: string): string => {
-  const said = hub.addOns.get(`${cluster}/${serviceAccountAddOn.name}`)?.status?.namespace
-  return said && /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(said) ? said : serviceAccountAddOn.namespace
+  const said = hub.addOns.get(`${cluster}/${addOnName}`)?.status?.namespace
+  return said && /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(said) ? said : defaultAgentNamespace
 }
 
 /** The same for one account; undefined when there is none. */
