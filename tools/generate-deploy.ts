@@ -4,73 +4,56 @@
  */
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { stringify } from 'yaml'
 import type { KubeObject } from '../src/kube/index.ts'
-import { hubInstall, imageOf, managedInstall, ownVersion, type InstallOptions } from '../src/operator/index.ts'
+import { hubInstall, managedInstall, ownVersion, type InstallOptions } from '../src/operator/index.ts'
+import { chartFiles, yamlOf, type Chart } from './helm-chart.ts'
 
 const root = join(import.meta.dirname, '../deploy')
 const header = '# Generated from src/operator/install by `make generate`; change it there.\n'
 
-const yamlOf = (object: unknown): string => stringify(object, { lineWidth: 0, aliasDuplicateObjects: false })
-
 interface Part {
   file: string
-  chart: string
-  about: string
   install: (options: InstallOptions) => KubeObject[]
+  chart: Pick<Chart, 'name' | 'about' | 'notes' | 'appliesWorks'>
 }
 
 const parts: Part[] = [
-  { file: 'hub', chart: 'cluster-manager', about: 'The operator of a hub', install: hubInstall },
-  { file: 'managed-cluster', chart: 'klusterlet', about: 'The operator of a managed cluster', install: managedInstall },
+  {
+    file: 'hub',
+    install: hubInstall,
+    chart: {
+      name: 'cluster-manager',
+      about: 'The operator of a hub',
+      appliesWorks: false,
+      notes: `The operator of a hub is installed. It makes this cluster a hub when there is a ClusterManager:
+
+    kubectl apply -f - <<'YAML'
+    apiVersion: operator.open-cluster-management.io/v1
+    kind: ClusterManager
+    metadata: { name: cluster-manager }
+    YAML
+
+Before helm uninstall, delete the ClusterManager and wait until it is gone: only the operator can take down what it made.
+`,
+    },
+  },
+  {
+    file: 'managed-cluster',
+    install: managedInstall,
+    chart: {
+      name: 'klusterlet',
+      about: 'The operator of a managed cluster',
+      appliesWorks: true,
+      notes: `The operator of a managed cluster is installed. The cluster joins a hub when there is a Klusterlet, and in the namespace
+open-cluster-management-agent the secret bootstrap-hub-kubeconfig. What is missing then, and what to do, the Klusterlet says:
+
+    kubectl get klusterlet klusterlet -o yaml
+
+Before helm uninstall, delete the Klusterlet and wait until it is gone: only the operator can take down what it made.
+`,
+    },
+  },
 ]
-
-/** Stand in for values while the objects are made. */
-const marks = { image: 'LANYARD-IMAGE', replicas: 987_654, resource: 'LANYARD-RESOURCE' }
-
-/** The values of a chart, as `values.yaml` has them. */
-export const chartValues = async () => ({
-  image: imageOf({ version: await ownVersion() }),
-  replicas: 1,
-  resources: { requests: { cpu: '20m', memory: '96Mi' } },
-})
-
-const templateOf = (object: KubeObject): string =>
-  yamlOf(object)
-    .replaceAll(marks.image, '{{ .Values.image }}')
-    .replaceAll(String(marks.replicas), '{{ .Values.replicas }}')
-    .replace(/resources:\n\s+requests:\n\s+LANYARD-RESOURCE: "1"\n/, 'resources: {{ toJson .Values.resources }}\n')
-
-const fileNameOf = ({ kind, metadata }: KubeObject): string => {
-  const where = metadata.namespace ? `${metadata.namespace}-` : ''
-  return `${kind}-${where}${metadata.name}.yaml`.toLowerCase().replaceAll(':', '-')
-}
-
-const isCrd = ({ kind }: KubeObject): boolean => kind === 'CustomResourceDefinition'
-/** `helm install --create-namespace` makes it, and refuses one that is there already. */
-const isHelms = ({ kind, metadata }: KubeObject): boolean =>
-  kind === 'Namespace' && metadata.name === 'open-cluster-management'
-
-const chartFiles = async ({ chart, about, install }: Part): Promise<[string, string][]> => {
-  const version = await ownVersion()
-  const sizing = { type: 'ResourceRequirement', resourceRequirements: { requests: { [marks.resource]: '1' } } }
-  const objects = install({ image: marks.image, replicas: marks.replicas, sizing })
-  const folder = join('charts', chart)
-  return [
-    [
-      join(folder, 'Chart.yaml'),
-      yamlOf({ apiVersion: 'v2', name: chart, description: about, version, appVersion: version }),
-    ],
-    [join(folder, 'values.yaml'), yamlOf(await chartValues())],
-    ...objects
-      .filter((object) => !isHelms(object))
-      .map((object): [string, string] =>
-        isCrd(object)
-          ? [join(folder, 'crds', fileNameOf(object)), yamlOf(object)]
-          : [join(folder, 'templates', fileNameOf(object)), templateOf(object)],
-      ),
-  ]
-}
 
 /** Path in deploy/, and text, of every generated file. */
 export const deployFiles = async (): Promise<Map<string, string>> => {
@@ -78,14 +61,15 @@ export const deployFiles = async (): Promise<Map<string, string>> => {
   const files = new Map<string, string>()
   for (const part of parts) {
     files.set(`${part.file}.yaml`, header + part.install({ version }).map(yamlOf).join('---\n'))
-    for (const [path, text] of await chartFiles(part)) files.set(path, header + text)
+    for (const [path, text] of await chartFiles({ ...part.chart, install: part.install }))
+      files.set(join('charts', part.chart.name, path), path.endsWith('.yaml') ? header + text : text)
   }
   return files
 }
 
 const found = async (folder: string): Promise<string[]> => {
   const entries = await readdir(folder, { recursive: true }).catch(() => [])
-  return entries.filter((name) => name.endsWith('.yaml'))
+  return entries.filter((name) => /\.(yaml|json|txt)$/.test(name))
 }
 
 /** Files under `folder` that differ, are missing, or are not generated any more. */

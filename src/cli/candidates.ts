@@ -12,8 +12,7 @@ export interface Candidate {
 type Completes = NonNullable<Flags[string]['completes']>
 
 /** What could stand in place of the last word, which is not finished. It never fails: a shell has no use for errors. */
-export const candidatesFor = async (cli: Cli, root: Branch, typed: readonly string[]): Promise<Candidate[]> => {
-  const words = rejoined(typed)
+export const candidatesFor = async (cli: Cli, root: Branch, words: readonly string[]): Promise<Candidate[]> => {
   const current = words.at(-1) ?? ''
   try {
     const { branch, rest } = findCommand(root, words.slice(0, -1))
@@ -28,17 +27,6 @@ export const candidatesFor = async (cli: Cli, root: Branch, typed: readonly stri
   } catch {
     return []
   }
-}
-
-/** To bash, `--flag=value` is three words. */
-const rejoined = (words: readonly string[]): string[] => {
-  const whole: string[] = []
-  for (const [at, word] of words.entries()) {
-    const goesOn = word === '=' || (at > 0 && words[at - 1] === '=')
-    if (goesOn && whole.at(-1)?.startsWith('--')) whole.push(`${whole.pop()}${word}`)
-    else whole.push(word)
-  }
-  return whole
 }
 
 const childCandidates = ({ commands = {} }: Branch): Candidate[] =>

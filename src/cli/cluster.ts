@@ -50,7 +50,7 @@ export const withManaged = <T>(cli: Cli, run: (cluster: Cluster) => Promise<T>):
   })
 
 /** Whether a kind of ours is served, asked at most once. */
-const served = async ({ client }: Cluster, signal: AbortSignal) => {
+const served = async ({ client }: Pick<Cluster, 'client'>, signal: AbortSignal) => {
   const { KindMapper } = await import('../kube/index.ts')
   const kinds = new KindMapper(client)
   return (kind: { group: string; version: string; kind: string }): Promise<boolean> =>
@@ -58,7 +58,10 @@ const served = async ({ client }: Cluster, signal: AbortSignal) => {
 }
 
 /** What a cluster is to us, by the kinds that it serves and the Klusterlets that it has. One that manages itself is both. */
-export const roleOf = async (cluster: Cluster, signal: AbortSignal): Promise<{ hub: boolean; managed: boolean }> => {
+export const roleOf = async (
+  cluster: Pick<Cluster, 'client'>,
+  signal: AbortSignal,
+): Promise<{ hub: boolean; managed: boolean }> => {
   const { ClusterClaim, ClusterManager, Klusterlet, ManagedCluster } = await import('../api/index.ts')
   const serves = await served(cluster, signal)
   const [clusters, managers, klusterlets, claims] = await Promise.all(

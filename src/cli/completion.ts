@@ -6,32 +6,44 @@ export type Shell = (typeof shells)[number]
 export const script = (shell: Shell, program: string): string => scripts[shell](program)
 
 const scripts: Record<Shell, (program: string) => string> = {
-  // To bash, = ends a word: of --flag=value it wants the value alone.
+  // To bash, words also end at the signs of COMP_WORDBREAKS, and it replaces what is behind the last of them (and an @
+  // itself). Contexts are full of these: arn:aws:eks:…, kubernetes-admin@kubernetes.
   bash: (program) => `# completion of ${program} for bash
 _${program}_complete() {
-  local line word current="\${COMP_WORDS[COMP_CWORD]}" after=""
-  [[ "$current" == "=" ]] && current="" after="="
-  [[ "$COMP_CWORD" -gt 1 && "\${COMP_WORDS[COMP_CWORD-1]}" == "=" ]] && after="="
+  local rest="\${COMP_LINE:0:COMP_POINT}" at line word sign settled kept="" words=()
+  for ((at = 0; at <= COMP_CWORD; at++)); do
+    line="\${rest#"\${rest%%[![:space:]]*}"}" word="\${COMP_WORDS[at]}"
+    ((at == COMP_CWORD)) && word="$line"
+    if [[ "$line" == "$rest" && "$at" -gt 0 ]]; then words[\${#words[@]}-1]+="$word"; else words+=("$word"); fi
+    rest="\${line#"$word"}"
+  done
+  word="\${words[\${#words[@]}-1]}"
+  for sign in = : @; do
+    [[ "$COMP_WORDBREAKS" == *"$sign"* && "$word" == *"$sign"* ]] || continue
+    settled="\${word%"$sign"*}\${sign#@}"
+    ((\${#settled} > \${#kept})) && kept="$settled"
+  done
   COMPREPLY=()
   while IFS= read -r line; do
     word="\${line%%$'\\t'*}"
-    [[ -n "$after" ]] && word="\${word#*=}"
-    [[ "$word" == "$current"* ]] && COMPREPLY+=("$word")
-  done < <("\${COMP_WORDS[0]}" __complete -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+    COMPREPLY+=("\${word#"$kept"}")
+  done < <("\${words[0]}" __complete -- "\${words[@]:1}" 2>/dev/null)
 }
 complete -F _${program}_complete ${program}
 `,
+  // The last lines are for both ways in: sourced, and as a file of fpath, which zsh runs as the function itself.
   zsh: (program) => `#compdef ${program}
 # completion of ${program} for zsh
 _${program}() {
   local -a candidates
-  local line
+  local line word about
   while IFS= read -r line; do
-    candidates+=("\${\${line%%$'\\t'*}//:/\\\\:}:\${line#*$'\\t'}")
+    word="\${line%%$'\\t'*}" about="\${line#*$'\\t'}"
+    candidates+=("\${word//:/\\\\:}\${about:+:$about}")
   done < <("\${words[1]}" __complete -- "\${(@)words[2,CURRENT]}" 2>/dev/null)
   _describe '${program}' candidates
 }
-compdef _${program} ${program}
+if [[ "\${funcstack[1]}" == _${program} ]]; then _${program} "$@"; else compdef _${program} ${program}; fi
 `,
   fish: (program) => `# completion of ${program} for fish
 function __${program}_complete

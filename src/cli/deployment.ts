@@ -47,17 +47,20 @@ export const whyNotAvailable = (deployment: Deployment | undefined): string | un
   return ready >= wanted ? undefined : `${ready} of ${wanted} replicas are available`
 }
 
-/** Waits until all replicas run what they should. */
+/** Waits until all replicas run what they should; with an image, until they run that one. */
 export const untilAvailable = (
   { client, clock, progress, timeoutMs }: { client: Client; clock: Clock; progress: Progress; timeoutMs: number },
   namespace: string,
   name: string,
+  image?: string,
 ): Promise<void> =>
   progress.step(
     `waiting for Deployment ${namespace}/${name}`,
     (step) =>
       untilObject(client.of(Deployment, namespace), name, { step, clock }, (deployment) => {
-        const why = whyNotAvailable(deployment)
+        const [container] = deployment?.spec.template.spec.containers ?? []
+        const other = image && container && container.image !== image && `its image is ${container.image} still`
+        const why = other || whyNotAvailable(deployment)
         return why === undefined ? { done: undefined } : { seen: why }
       }),
     {

@@ -42,7 +42,7 @@ export const bootstrapConfig = async (parts: { endpoint: string; ca: string; tok
 /** Verifies the endpoint, shows it the token, and asks whether the name is free. The answer is what the bootstrap secret has to hold. */
 export const meetEndpoint = async (
   cli: Cli & { flags: EndpointValues },
-  local: Client,
+  local: Client | undefined,
   token: string,
 ): Promise<{ hub: Api; known: ManagedCluster | undefined; config: string; server: string }> => {
   const { 'grpc-ca-file': file, 'cluster-name': cluster } = cli.flags

@@ -20,6 +20,7 @@ import { ConfigMap, decoded, Namespace, parseYaml, Secret, ServiceAccount, type 
 import { isTrue, systemClock } from '../runtime/index.ts'
 import { issue } from '../runtime/pki/index.ts'
 import type { Cli } from './command.ts'
+import { Deployment } from './deployment.ts'
 import { bootstrapWay, ownWay } from './doctor/way-to-hub.ts'
 import { joinAdvice, type JoinTicket } from './token.ts'
 
@@ -168,6 +169,66 @@ test('R1.45 R1.51 R1.52 R1.54 R1.58 R1.64 R6.6 init, join, accept, work and unjo
   assert.ok(entries.length > 0)
   const no = entries.filter((one) => one.code === 403).map(({ verb, uri }) => `${verb} ${uri}`)
   assert.deepEqual(no, [])
+})
+
+/** On the same planes, because they are there: the hub becomes one for certificates too, and hosts the agent of the other. */
+test('R1.54 R1.64 R1.66 R1.68 R1.69 the hub hosts the agent of another cluster: join, doctor, upgrade and unjoin look at the cluster that is meant', async (t) => {
+  t.after(() => t.passed || t.diagnostic(told()))
+  await onHub('init', '--wait', '--registration-auth=csr,grpc', '--grpc-server=127.0.0.1:8090')
+  const ticket = JSON.parse(await onHub('get', 'token', '-o', 'json')) as Record<string, string>
+  const place = ['--hub-apiserver', ticket['hub-apiserver']!, '--ca-hash', ticket['ca-hash']!, '--cluster-name', 'h1']
+  const joinHosted = (...more: string[]): ReturnType<typeof runProgram> =>
+    runProgram('clusteradm', ['join', '--mode', 'hosted', ...place, ...more], {
+      plane: hub,
+      env: { LANYARD_HUB_TOKEN: ticket['hub-token']! },
+    })
+  assert.match((await joinHosted()).stderr, /--managed-cluster-kubeconfig is missing/)
+  assert.match(
+    (await joinHosted('--managed-cluster-kubeconfig', hub.kubeconfig)).stderr,
+    /is a hub, and .*\n {2}choose that cluster with --managed-/,
+  )
+  const joined = await joinHosted('--managed-cluster-kubeconfig', managed.kubeconfig, '--wait')
+  assert.equal(joined.code, 0, joined.stderr)
+  const [klusterlet] = (await hub.client().of(Klusterlet).list()).items
+  assert.equal(klusterlet!.spec?.externalServerURLs, undefined, 'the address of the hub is not that of the cluster')
+  await onHub('accept', '--clusters', 'h1', '--wait')
+  const again = await joinHosted()
+  assert.equal(again.code, 0, again.stderr)
+  assert.match(again.stderr, /Everything is installed already/)
+
+  const doctor = (...more: string[]): ReturnType<typeof runProgram> =>
+    runProgram('clusteradm', ['doctor', 'h1', ...more], { plane: hub })
+  await eventually(async () => {
+    const { code, stdout } = await doctor()
+    assert.deepEqual([code, stdout.match(/^ *(stuck|\?) .*/gm)], [0, null])
+  }, patience)
+  const there = await doctor('--managed-kubeconfig', managed.kubeconfig)
+  assert.equal(there.code, 0, there.stdout)
+  assert.match(there.stdout, /\? +the cluster was told to join: its agent runs on another cluster \(mode Hosted\)/)
+
+  const manifest = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'hosted', namespace: 'default' } }
+  const file = join(hub.folder, 'hosted.json')
+  writeFileSync(file, JSON.stringify(manifest))
+  await onHub('create', 'work', 'w1', '-f', file, '--clusters', 'h1', '--wait')
+  const delivered = managed.client().of(ConfigMap, 'default')
+  assert.ok(await delivered.find('hosted'))
+
+  const name = klusterlet!.metadata.name!
+  const runs = async (namespace: string, of: string): Promise<unknown[]> => {
+    const { spec, status } = await hub.client().of(Deployment, namespace).get(of)
+    return [spec.template.spec.containers[0]!.image, status?.updatedReplicas, status?.availableReplicas]
+  }
+  await onHub('upgrade', 'clustermanager', '--image', 'lanyard:next', '--wait')
+  assert.deepEqual(await runs(hubNamespace, 'cluster-manager-hub'), ['lanyard:next', 1, 1])
+  await onHub('upgrade', 'klusterlet', '--image', 'lanyard:next', '--wait')
+  assert.deepEqual(await runs(name, `${name}-agent`), ['lanyard:next', 1, 1])
+
+  const refused = await runProgram('clusteradm', ['unjoin', '--cluster-name', 'h1'], { plane: hub })
+  assert.match(refused.stderr, /cluster h1 still carries out 1 works: w1\n/)
+  assert.ok(await delivered.find('hosted'))
+  await onHub('unjoin', '--cluster-name', 'h1', '--force')
+  assert.equal(await delivered.find('hosted'), undefined)
+  assert.equal(await hub.client().of(Namespace).find(name), undefined)
 })
 
 test('R6.6 a hub with several strategies tells both ways to join, and what has to be filled in', () => {

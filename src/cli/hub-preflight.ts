@@ -78,7 +78,7 @@ export const checkHub = async (cli: Cli, connection: Connection, because: string
 export const checkNameIsFree = async (
   cli: Cli,
   hub: Pick<Api, 'of'>,
-  local: Client,
+  local: Client | undefined,
   name: string,
 ): Promise<ManagedCluster | undefined> => {
   const { signal } = cli
@@ -90,7 +90,7 @@ export const checkNameIsFree = async (
       throw error
     })
   const claimed = taken?.status?.clusterClaims?.find((claim) => claim.name === idClaim)?.value
-  if (!claimed) return taken
+  if (!claimed || !local) return taken
   const own = (await local.of(Namespace).find('kube-system', { signal }))?.metadata.uid
   if (claimed === own) return taken
   throw new CliError(`the hub has another cluster with the name ${name}`, {

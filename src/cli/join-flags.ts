@@ -63,7 +63,7 @@ export const joinFlags = {
     choices: ['default', 'hosted'],
   },
   'managed-cluster-kubeconfig': {
-    help: 'With hosted: the way to the cluster that is managed',
+    help: 'With hosted: the way to the cluster that is managed; the next time it may be left out',
     default: '',
     value: 'FILE',
   },
@@ -136,8 +136,6 @@ export const checkJoinFlags = (flags: JoinValues, given: ReadonlySet<string>): v
     if (!isIrsa) throw new UsageError(`--${flag} needs --registration-auth aws-irsa`)
     checkedEksArn(`--${flag}`, flags[flag])
   }
-  if (flags.mode === 'hosted' && !flags['managed-cluster-kubeconfig'])
-    throw new UsageError('--managed-cluster-kubeconfig is missing: hosted needs the way to the cluster that is managed')
   if (flags.mode !== 'hosted' && flags['managed-cluster-kubeconfig'])
     throw new UsageError('--managed-cluster-kubeconfig needs --mode hosted')
   if (flags['addon-token-expiration-seconds'] && flags['addon-kubeclient-registration-auth'] !== 'token')

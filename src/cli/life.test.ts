@@ -1,6 +1,6 @@
 /** The life of a cluster through the commands alone: against real API servers, a real hub and a real agent, every command twice. */
 import assert from 'node:assert/strict'
-import { readFileSync, statSync } from 'node:fs'
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { ClusterManager, Klusterlet, ManagedCluster, ManagedClusterSetBinding, ManifestWork } from '../api/index.ts'
@@ -9,6 +9,8 @@ import {
   ClusterRole,
   ClusterRoleBinding,
   ConfigMap,
+  kubeconfigText,
+  Namespace,
   Secret,
   ServiceAccount,
   type Client,
@@ -140,6 +142,27 @@ test('R1.12 R1.15 join installs the agent with a verified hub; a dry run before 
   const kubeconfig = Buffer.from(secret.data!['kubeconfig']!, 'base64').toString()
   assert.match(kubeconfig, /certificate-authority-data: \S+/)
   assert.doesNotMatch(kubeconfig, /insecure/)
+})
+
+test('R1.54 R1.68 a cluster that is managed from here may be out of reach: join goes on, unjoin does not take its works unseen', async (t) => {
+  const args = [...joinArgs(await ticket()).slice(0, -1), 'h1']
+  const hosted = async (server: string, token = 'wrong'): Promise<CliResult> => {
+    const file = join(managed.folder, 'hosted.kubeconfig')
+    writeFileSync(file, await kubeconfigText({ cluster: 'h1', server, ca: managed.ca, user: { token } }))
+    return atManaged(...args, '--mode', 'hosted', '--managed-cluster-kubeconfig', file)
+  }
+  const refused = await hosted(managed.server)
+  assert.equal(refused.code, 1)
+  assert.match(refused.err, /hosted.kubeconfig refuses the credential in it\n {2}give --managed-cluster-kubeconfig/)
+  assert.match(ok(await hosted('https://127.0.0.1:1')).err, /Warning: .*127.0.0.1:1.*from here nothing was checked/)
+  const [klusterlet] = (await local.of(Klusterlet).list({ fieldSelector: 'metadata.name!=klusterlet' })).items
+  const { name = '' } = klusterlet!.metadata
+  t.after(() => Promise.all([local.of(Klusterlet).delete(name), local.of(Namespace).delete(name)]))
+  assert.deepEqual([klusterlet!.spec?.clusterName, klusterlet!.spec?.deployOption?.mode], ['h1', 'Hosted'])
+  const unseen = await atManaged('unjoin', '--cluster-name', 'h1')
+  assert.equal(unseen.code, 1)
+  assert.match(unseen.err, /from here nobody can see what cluster h1 still carries out\n {2}leave where/)
+  assert.equal((await local.of(Klusterlet).get(name)).metadata.deletionTimestamp, undefined)
 })
 
 test('join again, with the token from a file or the environment, changes only the token', async () => {
@@ -281,6 +304,12 @@ test('names of clusters, works and contexts are completed from the cluster that 
   assert.deepEqual(await complete('get', 'clusters', '--out'), ['--output\tHow to print: table, json or yaml'])
 })
 
+test('R1.64 doctor does not look for a hub elsewhere than its ClusterManager runs it', async () => {
+  const { code, err } = await atHub('doctor', '--hub-namespace', 'elsewhere')
+  assert.equal(code, 2)
+  assert.match(err, /ClusterManager cluster-manager runs its hub in open-cluster-management-hub/)
+})
+
 test('information about hub and agent is printed in every form', async () => {
   assert.match(ok(await atHub('get', 'hub-info')).out, /Clusters: 1, of which 1 are let in\n/)
   const { kinds } = JSON.parse(ok(await atHub('get', 'hub-info', '-o', 'json')).out) as {
@@ -348,4 +377,15 @@ test('clean refuses while clusters are let in; then it takes everything away, Ma
     [],
   )
   assert.match(ok(await atHub('clean')).out, /nothing to do/)
+})
+
+test('R1.64 doctor looks at a hub that nobody installed where it is told that it runs', async () => {
+  await startHub(managed, { args: ['--namespace=elsewhere'] })
+  const lost = await atManaged('doctor')
+  assert.equal(lost.code, 1, lost.err)
+  assert.match(
+    lost.out,
+    /stuck +the hub runs: hub-not-running\n.*in namespace open-cluster-management-hub; .*--hub-namespace/,
+  )
+  assert.match(ok(await atManaged('doctor', '--hub-namespace', 'elsewhere')).out, /ok +the hub runs\n/)
 })

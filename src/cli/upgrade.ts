@@ -24,12 +24,12 @@ export const upgradeFlags = {
   wait: { help: 'Until the new version runs', default: false },
 } as const
 
-/** Installs an operator anew in another version. It then brings what it keeps to that version itself. */
+/** Installs an operator anew in another version, and gives its image. It then brings what it keeps to that version itself. */
 export const upgrade = async (
   cli: Cli<typeof upgradeFlags>,
   { client }: Cluster,
   about: { operator: string; missing: string; install: (options: ManagedInstallOptions) => KubeObject[] },
-): Promise<void> => {
+): Promise<string> => {
   const before = await imageIn(client, about.operator, cli.signal)
   if (!before) throw new CliError(`the operator ${about.operator} is not installed here`, { next: about.missing })
   const said = await installOptions({
@@ -55,4 +55,5 @@ export const upgrade = async (
   cli.out.line(
     before === after ? `${about.operator} runs ${after} already.` : `${about.operator}: from ${before} to ${after}.`,
   )
+  return after
 }

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { connectionFrom, loadKubeconfig } from '../kube/index.ts'
-import { processMetrics, startHealthServer } from '../runtime/index.ts'
+import { processMetrics, sleep, startHealthServer, systemClock } from '../runtime/index.ts'
 import { runServiceAccountAgent } from '../serviceaccounts/agent/index.ts'
 import { UsageError, type Flags } from './flags.ts'
 import { clustersOf, commonFlags, countedClient, runProgram, whereFlags } from './program.ts'
@@ -38,16 +38,20 @@ export const serviceAccountsAgent = (args: readonly string[], env: NodeJS.Proces
       const health = await startHealthServer(
         {
           metrics,
-          // A renewed token or certificate lies in a file beside it and is read anew; another hub or driver needs a new start.
-          unhealthy: () => (isSame(path, text) ? [] : ['the hub kubeconfig is another one since the start']),
+          unhealthy: () => [],
           unready: () => (isReady ? [] : ['the hub or the managed cluster has not answered yet']),
         },
         { host: flags['health-host'], port: flags['health-port'] },
       )
       log.info('service accounts', { cluster, namespace, hub: hub.connection.server, health: health.address })
       const onReady = (): void => void (isReady = true)
+      const replaced = new AbortController()
+      const until = AbortSignal.any([signal, replaced.signal])
+      void whenReplaced(path, text, until).then(() => replaced.abort())
       try {
-        await runServiceAccountAgent({ hub, local, cluster, namespace, log, metrics, onReady }, signal)
+        await runServiceAccountAgent({ hub, local, cluster, namespace, log, metrics, onReady }, until)
+        if (replaced.signal.aborted && !signal.aborted)
+          throw new Error(`${path} is another kubeconfig than at the start: ending, so that a new start uses it`)
       } finally {
         await health.stop()
         hub.close()
@@ -56,6 +60,14 @@ export const serviceAccountsAgent = (args: readonly string[], env: NodeJS.Proces
       }
     },
   )
+
+/**
+ * A renewed token or certificate lies in a file beside the kubeconfig and is read anew; another hub or driver needs a new start.
+ * Kubernetes replaces the folder, by a link: looking is what works everywhere.
+ */
+const whenReplaced = async (path: string, text: string, signal: AbortSignal): Promise<void> => {
+  while (!signal.aborted && isSame(path, text)) await sleep(systemClock, 5000, signal).catch(() => {})
+}
 
 const isSame = (path: string, text: string): boolean => {
   try {

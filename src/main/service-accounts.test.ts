@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict'
+import { copyFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   accept,
   eventually,
+  freePort,
   mustRun,
+  runProgram,
   sendTo,
   startAgent,
   startControlPlane,
@@ -22,6 +26,7 @@ import {
   decoded,
   isForbidden,
   isUnauthorized,
+  kubeconfigText,
   Namespace,
   Secret,
   ServiceAccount,
@@ -249,4 +254,23 @@ test('R5.3 R5.21 a cluster that loses the label loses the add-on: accounts, toke
     const now = await hub.of(ManagedServiceAccount, c).get('robot')
     assert.match(findCondition(now, 'AllServiceAccountPresent')?.message ?? '', /clusteradm addon enable/)
   }, patience)
+})
+
+test('R5.3 the agent of the add-on ends when its credential becomes one of another kind, so that a new start uses it', async () => {
+  const file = join(managed.folder, 'hub-of-other.kubeconfig')
+  copyFileSync(hubPlane.kubeconfig, file)
+  const port = await freePort()
+  const flags = ['--cluster-name=other', '--namespace=default', `--hub-kubeconfig=${file}`, `--health-port=${port}`]
+  const running = runProgram('lanyard', ['service-accounts-agent', `--kubeconfig=${managed.kubeconfig}`, ...flags], {
+    plane: managed,
+  })
+  await eventually(async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok, patience)
+  const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: 'aws', args: ['eks', 'get-token'] }
+  writeFileSync(
+    file,
+    await kubeconfigText({ cluster: 'hub', server: hubPlane.server, ca: hubPlane.ca, user: { exec } }),
+  )
+  const { code, stderr } = await running
+  assert.equal(code, 1, stderr)
+  assert.match(stderr, /hub-of-other\.kubeconfig is another kubeconfig than at the start/)
 })

@@ -7,7 +7,9 @@
  * `workloads.ts` and `status.ts` are how both write. `unjoined.ts` decides which ManagedClusters nobody needs any more.
  */
 export { keepHubs } from './hub/index.ts'
+export { hubImage } from './hub/spec.ts'
 export { keepAgents } from './managed/index.ts'
+export { agentImage, isHosted } from './managed/spec.ts'
 export {
   hubInstall,
   hubRemoval,

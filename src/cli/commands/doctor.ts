@@ -1,4 +1,4 @@
-import { known, type StepResult } from '../doctor/faults.ts'
+import { known, perhaps, type StepResult } from '../doctor/faults.ts'
 import { gatherAws } from '../doctor/gather-aws.ts'
 import { gatherHub } from '../doctor/gather-hub.ts'
 import { gatherManaged } from '../doctor/gather-managed.ts'
@@ -9,6 +9,8 @@ import type { HubView, Snapshot } from '../doctor/snapshot.ts'
 import { defineCommand, outputFlag, type Cli } from '../command.ts'
 import { CliError, exitCode } from '../errors.ts'
 import { checkedName } from '../names.ts'
+import { UsageError } from '../../main/flags.ts'
+import { namespace } from '../../operator/contract.ts'
 
 const flags = { ...sideFlags, ...outputFlag } as const
 type Doctor = Cli<typeof flags>
@@ -54,7 +56,13 @@ const examine = async (cli: Doctor, sides: Sides, asked: string | undefined): Pr
     throw new CliError('nothing on the managed cluster says what it is called on a hub: it has not been told to join', {
       next: `say it: ${cli.program} doctor NAME, with the words that were used now`,
     })
-  const hub = sides.hub && (await gatherHub(sides.hub, name, cli.signal))
+  const place = cli.flags['hub-namespace'] ? checkedName('--hub-namespace', cli.flags['hub-namespace']) : undefined
+  const hub = sides.hub && (await gatherHub(sides.hub, { name, namespace: place }, cli.signal))
+  const [manager] = perhaps(hub?.managers) ?? []
+  if (manager && place && place !== namespace.hub)
+    throw new UsageError(
+      `--hub-namespace says ${place}, and ClusterManager ${manager.metadata.name} runs its hub in ${namespace.hub}`,
+    )
   const about = (of: string): Snapshot => ({
     now: cli.clock.now(),
     name: of,

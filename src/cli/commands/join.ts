@@ -24,6 +24,7 @@ import { defineCommand, outputFlag, type Cli } from '../command.ts'
 import { untilAvailable } from '../deployment.ts'
 import { CliError } from '../errors.ts'
 import { meetEndpoint } from '../grpc-hub.ts'
+import { hostedClusterIn, hostedKubeconfig, type Place } from '../hosted.ts'
 import { bootstrapKubeconfig, checkHub, checkNameIsFree, connectionIn } from '../hub-preflight.ts'
 import { hubToken } from '../hub-token.ts'
 import { clusterInfo, trustIn } from '../hub-trust.ts'
@@ -31,6 +32,7 @@ import { installOptions } from '../install-flags.ts'
 import { checkJoinFlags, joinFlags, klusterletSpec, managedArnOf } from '../join-flags.ts'
 import { sayDryRun } from '../names.ts'
 import { untilKlusterlet } from '../settled.ts'
+import { UsageError } from '../../main/flags.ts'
 import { untilObject } from '../wait.ts'
 import { strategiesOf } from '../hub-spec.ts'
 
@@ -56,11 +58,15 @@ export default defineCommand({
       const present = await presentKlusterlet(cli, cluster, place.klusterlet)
       const isIrsa = strategiesOf([cli.flags['registration-auth']]).includes('awsirsa')
       const managedArn = isIrsa ? managedArnOf(cli.flags, cluster) : undefined
-      await refuseHub(cli, cluster)
-      const { hub, server, bootstrap, known } = await meet(cli, cluster.client, token)
+      const hosted = await hostedIn(cli, cluster.client, place.namespace)
+      const managed = hosted ? hosted.cluster : cluster
+      const closing: { close: () => void }[] = hosted?.cluster ? [hosted.cluster.client] : []
       try {
+        if (managed) await refuseHub(cli, managed)
+        const { hub, server, bootstrap, known } = await meet(cli, managed?.client, token)
+        closing.push(hub)
         await refuseOtherHub(cli, cluster.client, place.namespace, { present, server })
-        const local = await clusterInfo(cluster.client, cli.signal).catch(() => undefined)
+        const local = managed && (await clusterInfo(managed.client, cli.signal).catch(() => undefined))
         const spec = klusterletSpec(cli.flags, cli.given, {
           present: present?.spec,
           managedArn,
@@ -77,14 +83,16 @@ export default defineCommand({
           ),
           ...(await agentNamespace(cli, cluster.client, place)),
           secretOf(place.namespace, secretName.bootstrap, bootstrap),
-          ...(await hostedSecret(cli, place.namespace)),
+          ...(hosted
+            ? [secretOf(place.namespace, externalKubeconfigSecret, { [secretKey.kubeconfig]: hosted.text })]
+            : []),
           object(apiVersionOf(Klusterlet), Klusterlet.kind, { name: place.klusterlet }, { spec }),
         ]
         await installed(cli, cluster.client, objects)
         if (cli.flags.wait && !cli.flags['dry-run']) await untilKnown(cli, cluster.client, hub, place.klusterlet)
         await conclude(cli, { known, server }, place.klusterlet)
       } finally {
-        hub.close()
+        for (const one of closing) one.close()
       }
     })
   },
@@ -138,14 +146,15 @@ const presentKlusterlet = async (cli: Join, { client }: Cluster, name: string): 
   })
 }
 
-const refuseHub = async (cli: Join, cluster: Cluster): Promise<void> => {
+const refuseHub = async (cli: Join, cluster: Place): Promise<void> => {
   if (cli.flags.force) return
+  const hosted = cli.flags.mode === 'hosted'
   const { hub } = await roleOf(cluster, cli.signal)
   if (!hub) return
   throw new CliError(
     `${cluster.connection.server} (${cluster.connection.source}) is a hub, and join is for the cluster that is to be managed`,
     {
-      next: 'choose that cluster with --context or --kubeconfig; if the hub itself is to be managed, give --force',
+      next: `choose that cluster with ${hosted ? '--managed-cluster-kubeconfig' : '--context or --kubeconfig'}; if the hub itself is to be managed, give --force`,
     },
   )
 }
@@ -159,7 +168,7 @@ interface Met {
 }
 
 /** Over gRPC the API server is met only if it was named, for the kubeconfigs of add-ons. */
-const meet = async (cli: Join, local: Client, token: string): Promise<Met> => {
+const meet = async (cli: Join, local: Client | undefined, token: string): Promise<Met> => {
   const isGrpc = strategiesOf([cli.flags['registration-auth']]).includes('grpc')
   const viaApi = !isGrpc || cli.flags['hub-apiserver'] ? await meetHub(cli, local, token) : undefined
   const kubeconfig = viaApi && { [secretKey.kubeconfig]: viaApi.kubeconfig }
@@ -173,7 +182,7 @@ const meet = async (cli: Join, local: Client, token: string): Promise<Met> => {
 }
 
 /** Verifies the hub, then shows it the token, and asks whether the name is free. */
-const meetHub = async (cli: Join, local: Client, token: string) => {
+const meetHub = async (cli: Join, local: Client | undefined, token: string) => {
   const { 'proxy-url': proxyUrl, 'cluster-name': name } = cli.flags
   const server = cli.flags['hub-apiserver'].replace(/\/+$/, '')
   const parts = { server, token, ...(proxyUrl && { proxyUrl }) }
@@ -221,15 +230,24 @@ const refuseOtherHub = async (
   })
 }
 
-const hostedSecret = async (cli: Join, place: string): Promise<KubeObject[]> => {
+/** The way to the cluster that is managed from here, and that cluster if it answers; undefined where it is this one. */
+const hostedIn = async (
+  cli: Join,
+  here: Client,
+  namespace: string,
+): Promise<{ text: string; cluster: Place | undefined } | undefined> => {
+  if (cli.flags.mode !== 'hosted') return undefined
   const file = cli.flags['managed-cluster-kubeconfig']
-  if (!file) return []
-  const text = await readFile(file, 'utf8').catch((cause: NodeJS.ErrnoException) => {
+  const text = file ? await textOf(file) : await hostedKubeconfig(cli, here, namespace)
+  if (text === undefined)
+    throw new UsageError('--managed-cluster-kubeconfig is missing: hosted needs the way to the cluster that is managed')
+  return { text, cluster: await hostedClusterIn(cli, text, file || `secret ${namespace}/${externalKubeconfigSecret}`) }
+}
+
+const textOf = (file: string): Promise<string> =>
+  readFile(file, 'utf8').catch((cause: NodeJS.ErrnoException) => {
     throw new CliError(`--managed-cluster-kubeconfig ${file} cannot be read: ${cause.code}`, { cause })
   })
-  await connectionIn(cli, text, file) // it has to hold everything itself: the agent has no files of this machine
-  return [secretOf(place, externalKubeconfigSecret, { [secretKey.kubeconfig]: text })]
-}
 
 const installed = async (cli: Join, client: Client, objects: readonly KubeObject[]): Promise<void> => {
   const dryRun = cli.flags['dry-run']

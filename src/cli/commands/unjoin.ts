@@ -1,13 +1,23 @@
 import { finalizer, Klusterlet } from '../../api/index.ts'
-import { isNotFound, Namespace, Secret, type Client } from '../../kube/index.ts'
+import {
+  ConnectionError,
+  isForbidden,
+  isNotFound,
+  isUnauthorized,
+  KubeconfigError,
+  Namespace,
+  Secret,
+  type Client,
+} from '../../kube/index.ts'
 import { createdBy, namespace, operatorName } from '../../operator/contract.ts'
-import { managedRemoval } from '../../operator/index.ts'
+import { isHosted, managedRemoval } from '../../operator/index.ts'
 import { secretName } from '../../registration/contract.ts'
 import { removeAll } from '../apply.ts'
 import { requireManaged, roleOf, withCluster, type Cluster } from '../cluster.ts'
 import { defineCommand, type Cli } from '../command.ts'
 import { Deployment, whyNotAvailable } from '../deployment.ts'
 import { CliError } from '../errors.ts'
+import { hostedCluster, type Place } from '../hosted.ts'
 import { agentNamespace, tellHub, worksOn, type Farewell } from '../leaving.ts'
 import { sayDryRun } from '../names.ts'
 import { untilObjectsGone } from '../removal.ts'
@@ -34,14 +44,8 @@ export default defineCommand({
       const klusterlet = await chosenKlusterlet(cli, cluster)
       if (!klusterlet) return nothingJoined(cli, cluster)
       const name = klusterlet.spec?.clusterName ?? cli.flags['cluster-name']
-      const works = await worksOn(cluster.client, cli.signal)
-      if (works.length > 0 && !cli.flags.force && !klusterlet.metadata.deletionTimestamp)
-        throw new CliError(
-          `cluster ${name} still carries out ${works.length} works: ${works.slice(0, 10).join(', ')}`,
-          {
-            next: `delete them on the hub (${cli.program} delete work ${works[0]} --clusters ${name}), or give --force to remove them with what they brought`,
-          },
-        )
+      if (!cli.flags.force && !klusterlet.metadata.deletionTimestamp)
+        await refuseWorks(cli, cluster.client, klusterlet, name)
       if (cli.flags['dry-run']) return cli.out.line(`Cluster ${name} would leave its hub.`)
       const farewell = await tellHub(cli, cluster.client, klusterlet, name)
       if (!farewell.told) cli.progress.warn(`${farewell.hub} was not told: ${farewell.why}`)
@@ -53,6 +57,34 @@ export default defineCommand({
     })
   },
 })
+
+const refuseWorks = async (cli: Unjoin, client: Client, klusterlet: Klusterlet, name: string): Promise<void> => {
+  const works = await worksOf(cli, client, klusterlet)
+  if (works.length === 0) return
+  throw new CliError(`cluster ${name} still carries out ${works.length} works: ${works.slice(0, 10).join(', ')}`, {
+    next: `delete them on the hub (${cli.program} delete work ${works[0]} --clusters ${name}), or give --force to remove them with what they brought`,
+  })
+}
+
+/** They are on the cluster that is managed, which may be another than this one. */
+const worksOf = async (cli: Unjoin, client: Client, klusterlet: Klusterlet): Promise<string[]> => {
+  let there: Place | undefined
+  try {
+    there = await hostedCluster(cli, client, klusterlet)
+    return await worksOn(there?.client ?? client, cli.signal)
+  } catch (error) {
+    if (!isHosted(klusterlet.spec ?? {}) || !isUnseen(error)) throw error
+    throw new CliError(`from here nobody can see what cluster ${klusterlet.spec?.clusterName} still carries out`, {
+      next: 'leave where that cluster can be reached, or give --force to remove its works with what they brought',
+      cause: error,
+    })
+  } finally {
+    there?.client.close()
+  }
+}
+
+const isUnseen = (error: unknown): boolean =>
+  error instanceof ConnectionError || error instanceof KubeconfigError || isUnauthorized(error) || isForbidden(error)
 
 const remains = (name: string, farewell: Farewell): string[] =>
   farewell.told

@@ -1,5 +1,6 @@
-import { defaultName, deploymentName, namespace, operatorName } from '../../operator/contract.ts'
-import { hubInstall } from '../../operator/index.ts'
+import { ClusterManager } from '../../api/index.ts'
+import { deploymentName, namespace, operatorName } from '../../operator/contract.ts'
+import { hubImage, hubInstall } from '../../operator/index.ts'
 import { withHub } from '../cluster.ts'
 import { defineCommand } from '../command.ts'
 import { untilAvailable } from '../deployment.ts'
@@ -15,12 +16,16 @@ export default defineCommand({
     sayDryRun(cli)
     await withHub(cli, async (cluster) => {
       const missing = `make this cluster a hub: ${cli.program} init`
-      await upgrade(cli, cluster, { operator: operatorName.hub, missing, install: hubInstall })
+      const image = await upgrade(cli, cluster, { operator: operatorName.hub, missing, install: hubInstall })
       if (!cli.flags.wait || cli.flags['dry-run']) return
       const waiting = { ...cli, client: cluster.client, timeoutMs: cli.flags.timeout * 1000 }
       await untilAvailable(waiting, namespace.operator, operatorName.hub)
-      await untilClusterManager(waiting, defaultName.clusterManager)
-      await untilAvailable(waiting, namespace.hub, deploymentName.hub(defaultName.clusterManager))
+      const { items } = await cluster.client.of(ClusterManager).list({ signal: cli.signal })
+      for (const { metadata, spec } of items) {
+        const runs = deploymentName.hub(metadata.name!)
+        await untilAvailable(waiting, namespace.hub, runs, hubImage(spec ?? {}, image))
+        await untilClusterManager(waiting, metadata.name!)
+      }
     })
   },
 })

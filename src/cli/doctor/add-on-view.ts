@@ -43,12 +43,11 @@ export const gatherAddOns = async (
 }
 
 /** The credentials that agents keep for add-ons on a managed cluster. */
-export const gatherCredentials = (client: Client, see: See, signal: AbortSignal): Promise<Seen<KeptCredential[]>> =>
-  see(async () => {
-    const { items } = await client.of(Secret).list({ labelSelector: credentialOfLabel, timeoutMs: patienceMs, signal })
-    return items.map((secret) => ({
-      namespace: secret.metadata.namespace!,
-      name: secret.metadata.name!,
-      data: decoded(secret)!,
-    }))
-  })
+export const gatherCredentials = async (client: Client, signal: AbortSignal): Promise<KeptCredential[]> => {
+  const { items } = await client.of(Secret).list({ labelSelector: credentialOfLabel, timeoutMs: patienceMs, signal })
+  return items.map((secret) => ({
+    namespace: secret.metadata.namespace!,
+    name: secret.metadata.name!,
+    data: decoded(secret)!,
+  }))
+}

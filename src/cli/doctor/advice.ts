@@ -2,6 +2,7 @@
 import { secretName } from '../../registration/contract.ts'
 import { holderAnnotation } from '../../registration/drivers/index.ts'
 import { defaultName, deploymentName, namespace, operatorName } from '../../operator/contract.ts'
+import { isHosted } from '../../operator/index.ts'
 import { perhaps, type Advice, type Side } from './faults.ts'
 import { deploymentIn, type RunningDeployment, type Snapshot } from './snapshot.ts'
 import { agentNameIn, openRequests, pendingRequestIn } from './requests.ts'
@@ -35,7 +36,10 @@ export const joinAgain = (s: Snapshot): Advice => {
   const token = `${line([program, 'get', 'token', ...words.hub])} | sed -n 's/^token=//p'`
   const place = ['--hub-apiserver', addressFor(s), ...(hub.caHash ? ['--ca-hash', hub.caHash] : [])]
   const force = managed.isHub ? ['--force'] : []
-  const join = [program, 'join', ...words.managed, '--hub-token-file', '-', ...place, '--cluster-name', name, ...force]
+  // The kubeconfig of a cluster that is managed from there is there already.
+  const mode = isHosted(perhaps(managed.klusterlet)?.spec ?? {}) ? ['--mode', 'hosted'] : []
+  const who = ['--cluster-name', name, ...mode, ...force]
+  const join = [program, 'join', ...words.managed, '--hub-token-file', '-', ...place, ...who]
   return { on: 'managed', command: `${token} | ${line(join)}` }
 }
 
@@ -93,7 +97,7 @@ export const hubDeploymentName = ({ hub }: Snapshot): string =>
 export const startHubAgain = (s: Snapshot): Advice => {
   const name = hubDeploymentName(s)
   const deployment = perhaps(s.hub?.deployments)?.find(
-    ({ metadata }) => metadata.namespace === namespace.hub && metadata.name === name,
+    ({ metadata }) => metadata.namespace === s.hub?.namespace && metadata.name === name,
   )
   return deployment ? startAgain(s, 'hub', deployment) : startOperator(s, 'hub')
 }

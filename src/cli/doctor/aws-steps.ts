@@ -8,12 +8,12 @@ import {
   parseRoleArn,
   type RequiredRole,
 } from '../../aws/index.ts'
-import { defaultName, namespace, roleAnnotation } from '../../operator/contract.ts'
+import { defaultName, roleAnnotation } from '../../operator/contract.ts'
 import { claimsAnArn } from '../../registration/drivers/index.ts'
 import { acceptAgain, agentOf, kubectl, shellWord, startAgentAgain } from './advice.ts'
 import type { AwsView } from './aws-view.ts'
 import { known, perhaps, unseen, type Advice, type Finding, type Rule, type Step } from './faults.ts'
-import { clusterOf, isLetIn, type Snapshot } from './snapshot.ts'
+import { clusterOf, hubOf, isLetIn, type Snapshot } from './snapshot.ts'
 
 /** A rule about clusters that are known by AWS IAM; all others have nothing there. */
 const rule =
@@ -123,7 +123,8 @@ const ownRoleIsRight = rule((s, aws) => {
 const giveAgain = (s: Snapshot, { pair, record }: AwsView): Advice => {
   if (!perhaps(record)) return acceptAgain(s)
   const patch = JSON.stringify({ data: { granted: '' } })
-  return kubectl(s, 'hub', '-n', namespace.hub, 'patch', 'configmap', hubRoleName(pair), '--type=merge', '-p', patch)
+  const place = hubOf(s).namespace
+  return kubectl(s, 'hub', '-n', place, 'patch', 'configmap', hubRoleName(pair), '--type=merge', '-p', patch)
 }
 
 const hubRoleIsRight = rule((s, aws) => {

@@ -29,7 +29,7 @@ import type { Cli } from '../command.ts'
 import type { AwsView, AwsWalk, RoleState } from './aws-view.ts'
 import { perhaps, type Seen } from './faults.ts'
 import { patienceMs, seen } from './look.ts'
-import { clusterOf, isLetIn, type Snapshot } from './snapshot.ts'
+import { clusterOf, hubOf, isLetIn, type Snapshot } from './snapshot.ts'
 import { wayThrough } from './way-to-hub.ts'
 
 /** The clients of the sides that there are. */
@@ -72,7 +72,9 @@ export const gatherAws = async (cli: Cli, s: Snapshot, clients: Clients): Promis
   try {
     const identity = await seenAws(() => podIdentity(s, clients.managed, signal), signal)
     const oidcProvider = map(identity, ({ claims }) => claims.iss.replace(/^https:\/\//, ''))
-    const record = await lookAt(clients.hub, 'hub', signal, (hub) => recordedAccess(hub, pair, signal))
+    const record = await lookAt(clients.hub, 'hub', signal, (hub) =>
+      recordedAccess(hub, pair, hubOf(s).namespace, signal),
+    )
     const [walk, ownRole, hubRole, mapping] = await Promise.all([
       'is' in identity ? seenAws(() => goTheWay(cli, aws, s, { pair, ...identity.is }), signal) : identity,
       'is' in oidcProvider
@@ -240,8 +242,13 @@ const inAccount = (cli: Cli, aws: AwsClient, role: RequiredRole, { hub }: Cluste
     return { isThere: true, trust, tags }
   }, cli.signal)
 
-const recordedAccess = async (hub: Client, pair: ClusterPair, signal: AbortSignal): Promise<Access | undefined> => {
-  const found = await hub.of(ConfigMap, namespace.hub).find(hubRoleName(pair), { timeoutMs: patienceMs, signal })
+const recordedAccess = async (
+  hub: Client,
+  pair: ClusterPair,
+  place: string,
+  signal: AbortSignal,
+): Promise<Access | undefined> => {
+  const found = await hub.of(ConfigMap, place).find(hubRoleName(pair), { timeoutMs: patienceMs, signal })
   return found?.data?.['access']?.split(',').at(-1) as Access | undefined
 }
 

@@ -30,7 +30,7 @@ const leaderLease = 'lanyard-hub'
 /** Looks at a hub: all of its clusters, or one. A few lists, whatever the number of clusters. */
 export const gatherHub = async (
   { client, connection }: Pick<Cluster, 'client' | 'connection'>,
-  name: string | undefined,
+  { name, namespace: hubNamespace = namespace.hub }: { name: string | undefined; namespace?: string | undefined },
   signal: AbortSignal,
 ): Promise<HubView> => {
   const silence = await silenceOf(client, 'hub', signal)
@@ -60,12 +60,10 @@ export const gatherHub = async (
     see(() => orNone(client.of(ClusterManager).list(call))),
     see(async () =>
       (
-        await Promise.all(
-          [namespace.operator, namespace.hub].map((one) => items(client.of(Deployment, one).list(call))),
-        )
+        await Promise.all([namespace.operator, hubNamespace].map((one) => items(client.of(Deployment, one).list(call))))
       ).flat(),
     ),
-    see(() => client.of(Lease, namespace.hub).find(leaderLease, call)),
+    see(() => client.of(Lease, hubNamespace).find(leaderLease, call)),
     see(() => whyNotAdmitted(client, signal)),
     see(() => items(client.of(ManagedCluster).list({ ...named, ...call }))),
     see(() => items(client.of(Namespace).list({ ...named, ...call }))),
@@ -96,6 +94,7 @@ export const gatherHub = async (
   )
   return {
     server: connection.server,
+    namespace: hubNamespace,
     caHash: await caHashOf(connection, signal),
     silence,
     kinds,

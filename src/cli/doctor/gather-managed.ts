@@ -6,6 +6,7 @@ import type { Cluster } from '../cluster.ts'
 import type { Cli } from '../command.ts'
 import { CliError } from '../errors.ts'
 import { Deployment } from '../deployment.ts'
+import { hostedCluster } from '../hosted.ts'
 import { agentNamespace } from '../leaving.ts'
 import { gatherCredentials } from './add-on-view.ts'
 import { perhaps, type Seen } from './faults.ts'
@@ -27,23 +28,28 @@ export const gatherManaged = async (
   const klusterlets = await see(() => orNone(client.of(Klusterlet).list(call)))
   const klusterlet = chosen(perhaps(klusterlets) ?? [], name)
   const place = klusterlet ? agentNamespace(klusterlet) : namespace.agent
+  // In mode Hosted all of the agent is here, and what it manages elsewhere.
+  const hosted = await see(async () => klusterlet && hostedCluster(cli, client, klusterlet))
+  const seeManaged = <T>(look: (there: Client) => Promise<T>): Promise<Seen<T>> =>
+    'is' in hosted ? see(() => look(hosted.is?.client ?? client)) : Promise.resolve(hosted)
   const secretData = async (of: string): Promise<SecretData | undefined> =>
     decoded(await client.of(Secret, place).find(of, call))
   const [ids, kinds, deployments, bootstrap, credential, namespaces, addOnCredentials] = await Promise.all([
-    see(() => idsOf(client, signal)),
-    see(() => kindsOf(client, signal)),
+    seeManaged((there) => idsOf(there, signal)),
+    seeManaged((there) => kindsOf(there, signal)),
     see(async () => {
       const lists = [...new Set([namespace.operator, place])].map((one) => client.of(Deployment, one).list(call))
       return (await Promise.all(lists)).flatMap(({ items }) => items)
     }),
     see(() => secretData(secretName.bootstrap)),
     see(() => secretData(secretName.hub)),
-    see(async () => {
-      const { items } = await client.of(Namespace).list({ metadataOnly: true, ...call })
+    seeManaged(async (there) => {
+      const { items } = await there.of(Namespace).list({ metadataOnly: true, ...call })
       return new Set(items.map(({ metadata }) => metadata.name!))
     }),
-    gatherCredentials(client, see, signal),
+    seeManaged((there) => gatherCredentials(there, signal)),
   ])
+  perhaps(hosted)?.client.close()
   const own = perhaps(credential)
   const joinedAs = klusterlet?.spec?.clusterName || own?.[secretKey.clusterName]
   if (name && joinedAs && joinedAs !== name)

@@ -52,22 +52,23 @@ const deploymentRuns: Of = (s) => {
   const hub = hubOf(s)
   if (known(hub.managers).length === 0) return undefined
   const name = hubDeploymentName(s)
-  const why = whyNotRunning(deploymentIn(hub.deployments, namespace.hub, name))
+  const why = whyNotRunning(deploymentIn(hub.deployments, hub.namespace, name))
   return (
     why !== undefined && {
       fault: 'hub-not-running',
-      why: `the hub does not run: Deployment ${namespace.hub}/${name}: ${why}`,
+      why: `the hub does not run: Deployment ${hub.namespace}/${name}: ${why}`,
       ...startHubAgain(s),
     }
   )
 }
 
 const hasLeader: Of = (s) => {
-  const lease = known(hubOf(s).leader)
+  const { leader, managers, namespace } = hubOf(s)
+  const lease = known(leader)
   if (!lease) {
     // A ClusterManager without a leader yet is what the Deployment is about.
-    const none = perhaps(hubOf(s).managers)?.length === 0
-    return none && { fault: 'hub-not-running', why: 'no hub has ever run here', ...initAgain(s) }
+    const why = `no hub has ever run in namespace ${namespace}; where it runs in another, say so with --hub-namespace`
+    return perhaps(managers)?.length === 0 && { fault: 'hub-not-running', why, ...initAgain(s) }
   }
   const { renewTime, holderIdentity, leaseDurationSeconds = 15 } = lease.spec
   const silentMs = s.now - Date.parse(renewTime ?? '')

@@ -1,4 +1,4 @@
-import { conditionType, managedClusterKinds, Klusterlet } from '../../api/index.ts'
+import { conditionType, managedClusterKinds } from '../../api/index.ts'
 import { namespace, operatorName } from '../../operator/contract.ts'
 import { secretName } from '../../registration/contract.ts'
 import { findCondition } from '../../runtime/index.ts'
@@ -6,7 +6,7 @@ import { agentOf, joinAgain, initAgain, kubectl, startAgentAgain, startOperator 
 import { hasCredential } from './credential.ts'
 import { known, perhaps, unseen, type Rule, type Step } from './faults.ts'
 import { kindId } from './hub-steps.ts'
-import { isAlive } from './life.ts'
+import { isAlive, refuseElsewhere } from './life.ts'
 import { deploymentIn, managedOf, whyNotRunning, type Snapshot } from './snapshot.ts'
 
 type Of = Rule<Snapshot>
@@ -24,6 +24,7 @@ const isByHand = (s: Snapshot): boolean => {
 
 const hasKlusterlet: Of = (s) => {
   const { klusterlet } = managedOf(s)
+  refuseElsewhere(s)
   const missing = !known(klusterlet) && !isByHand(s)
   return (
     missing && {
@@ -50,7 +51,7 @@ const stays: Of = (s) => {
 const hasKinds: Of = (s) => {
   if (isByHand(s)) return undefined // it brings them itself
   const served = known(managedOf(s).kinds)
-  const missing = [...managedClusterKinds, Klusterlet].map(kindId).filter((kind) => !served.has(kind))
+  const missing = managedClusterKinds.map(kindId).filter((kind) => !served.has(kind))
   return (
     missing.length > 0 &&
     known(managedOf(s).klusterlet) !== undefined && {

@@ -59,6 +59,7 @@ const binding = (name: string, namespace?: string): RoleBinding => ({
 /** A hub with which all is well. */
 const hub = (change: Partial<HubView> = {}): HubView => ({
   server: 'https://hub:6443',
+  namespace: 'open-cluster-management-hub',
   caHash: 'sha256:00',
   silence: undefined,
   kinds: is(new Set(allKinds.map(({ plural, group }) => `${plural}.${group}`))),

@@ -12,7 +12,7 @@ import { findCondition, isTrue } from '../../runtime/index.ts'
 import { acceptAgain, forgetCredential, joinAgain, kubectl, startAgentAgain } from './advice.ts'
 import { hasCredential, isRefused, validityIn } from './credential.ts'
 import { known, perhaps, unseen, type Advice, type Rule, type Step } from './faults.ts'
-import { isAlive, silentMs } from './life.ts'
+import { isAlive, silentMs, refuseElsewhere } from './life.ts'
 import { currentRequest, openRequests, saysOf } from './requests.ts'
 import { clusterOf, hubOf, isLetIn, managedOf, notLetIn, type Snapshot } from './snapshot.ts'
 
@@ -74,6 +74,7 @@ const credentialAdvice = (s: Snapshot): Advice => {
 const secretOf = (s: Snapshot): string => `secret ${managedOf(s).namespace}/${secretName.hub}`
 
 const isSaved: Of = (s) => {
+  refuseElsewhere(s)
   const data = known(managedOf(s).credential)
   const cluster = clusterOf(s)
   const wasThere = cluster !== undefined && isTrue(cluster, Joined.type)

@@ -18,6 +18,11 @@ export const sideFlags = {
     default: '',
     value: 'FILE',
   },
+  'hub-namespace': {
+    help: 'Where the hub runs, where no ClusterManager runs it; open-cluster-management-hub unless told',
+    default: '',
+    value: 'NAME',
+  },
   'managed-context': { help: 'The context of the managed cluster', default: '', value: 'NAME', completes: 'contexts' },
 } as const satisfies Flags
 

@@ -27,6 +27,8 @@ export interface Holder {
 /** The hub, as its kubeconfig lets us see it. */
 export interface HubView {
   readonly server: string
+  /** Where it runs. */
+  readonly namespace: string
   /** How `join` pins its CA; undefined where its certificate is from a well-known authority. */
   readonly caHash: string | undefined
   readonly silence: Silence | undefined

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { eventually, startControlPlane, type ControlPlane } from '../../../testkit/index.ts'
+import { eventually, manualClock, startControlPlane, type ControlPlane } from '../../../testkit/index.ts'
 import { bootstrapFor, csrsOf, joined, startAgent } from '../../../testkit/running-agent.ts'
 import { standInHub, type StandInHub } from '../../../testkit/stand-in-hub.ts'
 import { ClusterClaim, crds, installCrds, ManagedCluster } from '../../api/index.ts'
-import { kubeconfigText, Namespace, Node, parseKubeconfig, Secret, type Client } from '../../kube/index.ts'
-import { findCondition, isTrue } from '../../runtime/index.ts'
+import { kubeconfigText, Lease, Namespace, Node, parseKubeconfig, Secret, type Client } from '../../kube/index.ts'
+import { findCondition, isTrue, Metrics, silentLogger } from '../../runtime/index.ts'
 import { Available, CertificateRotated, idClaim, leaseName, secretName } from '../contract.ts'
+import { heartbeat } from './heartbeat.ts'
 import type { Joined } from './index.ts'
 
 let managed: ControlPlane
@@ -241,6 +242,41 @@ test('R1.51 in a steady state an agent writes nothing but its lease, and a beat 
     entries.filter(({ namespace }) => namespace === 'agent-c11'),
     [],
   )
+})
+
+test('R1.51 a lease duration that changes while a beat is under way counts from that beat on', async (t) => {
+  const client = hubPlane.client()
+  await client.of(Lease, 'default').create({ metadata: { name: leaseName }, spec: {} })
+  const clock = manualClock(Date.now())
+  const start = clock.now()
+  const beats: number[] = []
+  let seconds = 60
+  const sent = (at: number): void => {
+    beats.push(at - start)
+    seconds = 10 // nobody listens for changes until the beat is over
+  }
+  const ending = new AbortController()
+  const running = heartbeat(
+    {
+      hub: client,
+      cluster: 'default',
+      leaseDurationSeconds: () => seconds,
+      onChange: () => () => {},
+      sent,
+      clock,
+      random: () => 0,
+      log: silentLogger,
+      metrics: new Metrics(),
+    },
+    ending.signal,
+  )
+  t.after(() => {
+    ending.abort()
+    return running
+  })
+  await eventually(() => assert.deepEqual([...beats, clock.pending], [0, 0, 1]))
+  clock.advance(10_000)
+  await eventually(() => assert.deepEqual([...beats, clock.pending], [0, 0, 10_000, 1]))
 })
 
 test('R1.51 an API server that is down for more than a moment makes the cluster unavailable until it is back', async (t) => {

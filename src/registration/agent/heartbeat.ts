@@ -26,7 +26,8 @@ export const heartbeat = async (options: HeartbeatOptions, signal: AbortSignal):
   const last = metrics.gauge('lanyard_agent_heartbeat_timestamp_seconds', 'When the lease was renewed last')
   const beat = beating(options)
   for (let failures = 0; !signal.aborted;) {
-    const periodMs = (options.leaseDurationSeconds() || 60) * 1000
+    const duration = options.leaseDurationSeconds()
+    const periodMs = (duration || 60) * 1000
     let wait = periodMs * (1 + random() / 4)
     try {
       const at = await beat(periodMs, signal)
@@ -40,17 +41,21 @@ export const heartbeat = async (options: HeartbeatOptions, signal: AbortSignal):
       wait = Math.min(backoffMs(++failures, random, 1000), periodMs)
       log.warn('the lease could not be renewed; trying again', { error, failures, waitMs: Math.round(wait) })
     }
-    await rest(options, wait, signal)
+    await rest(options, { duration, ms: wait }, signal)
   }
 }
 
-/** Ends early when the duration has changed. */
-const rest = async ({ clock, leaseDurationSeconds, onChange }: HeartbeatOptions, ms: number, signal: AbortSignal) => {
-  const duration = leaseDurationSeconds()
+/** Ends early when the duration is another than the beat began with: it may have changed while the beat was under way. */
+const rest = async (
+  { clock, leaseDurationSeconds, onChange }: HeartbeatOptions,
+  { duration, ms }: { duration: number | undefined; ms: number },
+  signal: AbortSignal,
+) => {
   await inScope(signal, async (scope) => {
     const changed = new Promise<void>((resolve) => {
-      const off = onChange(() => leaseDurationSeconds() !== duration && resolve())
-      scope.addEventListener('abort', off, { once: true })
+      const look = (): unknown => leaseDurationSeconds() !== duration && resolve()
+      scope.addEventListener('abort', onChange(look), { once: true })
+      look()
     })
     await Promise.race([sleep(clock, ms, scope).catch(() => {}), changed])
   })

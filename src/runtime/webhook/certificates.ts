@@ -11,6 +11,8 @@ const day = 24 * 60 * minute
 /** What `webhookCertificates` needs. */
 export interface WebhookCertificatesOptions {
   client: Client
+  /** What they are for, as logs and errors call it; `webhook` unless told. */
+  server?: string | undefined
   namespace: string
   secretName: string
   /** As callers name the server: `<service>.<namespace>.svc`. */
@@ -45,6 +47,7 @@ export class WebhookCertificates {
   readonly #log: Logger
   readonly #secrets: ResourceClient<Secret>
   readonly #renewAfter: number
+  readonly #name: string
   readonly #listeners = new Set<(current: Serving) => void>()
   #held: Held | undefined
   #current: Serving | undefined
@@ -52,6 +55,7 @@ export class WebhookCertificates {
 
   constructor(options: WebhookCertificatesOptions) {
     this.#options = options
+    this.#name = `${options.server ?? 'webhook'} certificates`
     this.#clock = options.clock ?? systemClock
     this.#log = (options.log ?? silentLogger).with({ secret: `${options.namespace}/${options.secretName}` })
     this.#secrets = options.client.of(Secret, options.namespace)
@@ -60,7 +64,7 @@ export class WebhookCertificates {
 
   /** What to serve with, and what callers should trust. */
   readonly current = (): Serving => {
-    if (!this.#current) throw new Error('the webhook certificates are not there yet: await ensure() first')
+    if (!this.#current) throw new Error(`the ${this.#name} are not there yet: await ensure() first`)
     return this.#current
   }
 
@@ -86,7 +90,7 @@ export class WebhookCertificates {
         await publish?.(this.current().caBundle, signal)
       } catch (error) {
         pauseMs = Math.min(intervalMs, 5000)
-        if (!signal.aborted) this.#log.warn('webhook certificates could not be kept up', { error })
+        if (!signal.aborted) this.#log.warn(`${this.#name} could not be kept up`, { error })
       }
       await sleep(this.#clock, pauseMs, signal).catch(() => {})
     }
@@ -127,7 +131,7 @@ export class WebhookCertificates {
     const data = { ...secret?.data, ...encode(held) }
     if (secret) await this.#secrets.update({ ...secret, data }, { signal })
     else await this.#secrets.create({ metadata: { name, namespace }, type: 'kubernetes.io/tls', data }, { signal })
-    this.#log.info('webhook certificates renewed', { reasons, expires: held.serving?.validToDate.toISOString() })
+    this.#log.info(`${this.#name} renewed`, { reasons, expires: held.serving?.validToDate.toISOString() })
   }
 
   #adopt(held: Held): void {
@@ -140,7 +144,7 @@ export class WebhookCertificates {
       try {
         listener(next)
       } catch (error) {
-        this.#log.error('a listener to webhook certificates failed', { error })
+        this.#log.error(`a listener to ${this.#name} failed`, { error })
       }
     }
   }

@@ -87,6 +87,6 @@ const withNewCertificate = (s: CertificateState, { validityMs }: Recipe): Certif
   const next = { ...s, serving: new X509Certificate(cert), servingKey: createPrivateKey(key) }
   // Else every pass would find a reason and write a new one, for ever.
   const still = mustRenew(next)
-  if (still) throw new Error(`a webhook certificate cannot be made as it is asked for: ${still.message}`)
+  if (still) throw new Error(`a certificate cannot be made as it is asked for: ${still.message}`)
   return next
 }

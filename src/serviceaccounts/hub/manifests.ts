@@ -87,8 +87,6 @@ const deployment = ({ cluster, namespace, image }: ManifestOptions): Unstructure
       capabilities: { drop: ['ALL'] },
     },
     volumeMounts: [{ name: 'hub', mountPath: hubFolder, readOnly: true }],
-    // It fails when the credential is of another kind than at the start, which only a new start mends: no token is renewed until
-    // then.
     livenessProbe: probe('/healthz', { periodSeconds: 10, failureThreshold: 6 }),
     readinessProbe: probe('/readyz', { periodSeconds: 5 }),
   }

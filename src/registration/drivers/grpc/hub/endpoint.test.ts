@@ -33,17 +33,20 @@ import {
   ServiceAccount,
   type Client,
 } from '../../../../kube/index.ts'
+import { jsonLogger } from '../../../../runtime/index.ts'
 import { createAuthority, issue } from '../../../../runtime/pki/index.ts'
 import { grpcCaConfigMap } from '../contract.ts'
 
 let plane: ControlPlane
 let admin: Client
 let hub: GrpcHub
+/** What the hub has logged. */
+const lines: string[] = []
 before(async () => {
   plane = await startControlPlane({ controllerManager: false })
   admin = plane.client()
   await prepareGrpcHub(plane)
-  hub = await startGrpcHub(plane)
+  hub = await startGrpcHub(plane, { log: jsonLogger((line) => lines.push(line)) })
 })
 after(async () => {
   await hub.stop()
@@ -247,6 +250,8 @@ test('R6.1 an add-on is reported in both versions, and its token comes to whoeve
 })
 
 test('R6.2 new certificates of the endpoint are used from the next connection on, and a new authority is trusted beside the old one', async () => {
+  const said = lines.filter((line) => line.includes('certificates renewed'))
+  assert.match(said.join(''), /^\{.*"gRPC endpoint certificates renewed".*\}\n$/)
   const agent = await joined('t1')
   const works = await listening(agent, 't1', dataType.manifestBundles)
   const secrets = admin.of(Secret, hubNamespace)

@@ -66,6 +66,7 @@ export const grpcEndpoint = (manager: Manager, options: EndpointOptions): Endpoi
   manager.metrics.gauge('lanyard_grpc_subscriptions', 'Open subscriptions').read(() => broker.size)
   const certificates = webhookCertificates({
     client,
+    server: 'gRPC endpoint',
     namespace,
     secretName: grpcSecret,
     ...namesOf(options.names),
