@@ -6,7 +6,7 @@
  * object, `desired.ts` says what follows from it, `controller.ts` makes it so, `removal.ts` takes it away. `set.ts`,
  * `workloads.ts` and `status.ts` are how both write. `unjoined.ts` decides which ManagedClusters nobody needs any more.
  */
-export { keepHubs } from './hub/index.ts'
+export { firstManager, keepHubs } from './hub/index.ts'
 export { hubImage } from './hub/spec.ts'
 export { keepAgents } from './managed/index.ts'
 export { agentImage, isHosted } from './managed/spec.ts'

@@ -1,6 +1,6 @@
 import { ClusterManager } from '../../api/index.ts'
 import { deploymentName, namespace, operatorName } from '../../operator/contract.ts'
-import { hubImage, hubInstall } from '../../operator/index.ts'
+import { firstManager, hubImage, hubInstall } from '../../operator/index.ts'
 import { withHub } from '../cluster.ts'
 import { defineCommand } from '../command.ts'
 import { untilAvailable } from '../deployment.ts'
@@ -21,11 +21,11 @@ export default defineCommand({
       const waiting = { ...cli, client: cluster.client, timeoutMs: cli.flags.timeout * 1000 }
       await untilAvailable(waiting, namespace.operator, operatorName.hub)
       const { items } = await cluster.client.of(ClusterManager).list({ signal: cli.signal })
-      for (const { metadata, spec } of items) {
-        const runs = deploymentName.hub(metadata.name!)
-        await untilAvailable(waiting, namespace.hub, runs, hubImage(spec ?? {}, image))
-        await untilClusterManager(waiting, metadata.name!)
-      }
+      const manager = firstManager(items)
+      if (!manager) return
+      const name = manager.metadata.name!
+      await untilAvailable(waiting, namespace.hub, deploymentName.hub(name), hubImage(manager.spec ?? {}, image))
+      await untilClusterManager(waiting, name)
     })
   },
 })

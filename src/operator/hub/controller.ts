@@ -118,7 +118,7 @@ const reconcileHub = (operator: Operator, view: HubView): Reconcile => {
     if (manager.metadata.deletionTimestamp) return removeHub(operator, view.caches, manager, say, signal)
 
     const reading = readHubSpec(manager.spec ?? {}, settings)
-    const first = firstOf(view.managers())
+    const first = firstManager(view.managers())?.metadata.name
     if (first !== name) {
       const message = `ClusterManager ${first} is older and runs the hub of this cluster; delete one of the two`
       await say({ conditions: [Hub.Applied.second(message)] })
@@ -145,12 +145,12 @@ const reconcileHub = (operator: Operator, view: HubView): Reconcile => {
 }
 
 /** Several would fight over one namespace: the oldest counts. */
-const firstOf = (managers: ClusterManager[]): string | undefined =>
-  managers
+export const firstManager = (managers: readonly ClusterManager[]): ClusterManager | undefined => {
+  const age = ({ metadata }: ClusterManager): string => `${metadata.creationTimestamp} ${metadata.name}`
+  return managers
     .filter(({ metadata }) => !metadata.deletionTimestamp || hasFinalizer({ metadata }, finalizer.clusterManager))
-    .map(({ metadata }) => `${metadata.creationTimestamp} ${metadata.name}`)
-    .toSorted()[0]
-    ?.split(' ')[1]
+    .toSorted((a, b) => (age(a) < age(b) ? -1 : 1))[0]
+}
 
 const apply = async (
   operator: Operator,

@@ -1,2 +1,2 @@
-export { keepHubs } from './controller.ts'
+export { firstManager, keepHubs } from './controller.ts'
 export { hubGates } from './spec.ts'
