@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { addOnGroup } from '../src/addons/contract.ts'
 import { ManagedCluster, ManagedClusterAddOn, ManagedServiceAccount } from '../src/api/index.ts'
-import { Namespace, Role, RoleBinding, type Client } from '../src/kube/index.ts'
+import { Namespace, Role, RoleBinding, ServiceAccount, type Client } from '../src/kube/index.ts'
 import { inParallel, isTrue } from '../src/runtime/index.ts'
-import { addOnName, TokenReported } from '../src/serviceaccounts/contract.ts'
+import { addOnName, agentAccount, TokenReported } from '../src/serviceaccounts/contract.ts'
 import { agentRules } from '../src/serviceaccounts/hub/index.ts'
 import { eventually, startControlPlane, startHub } from '../testkit/index.ts'
 import { builtProgram } from './built-program.ts'
@@ -99,7 +99,9 @@ const prepare = async (admin: Client, clusters: string[]): Promise<void> => {
     16,
     clusters.map((name) => async () => {
       await clusterKind.create({ metadata: { name }, spec: { hubAcceptsClient: true } })
-      await admin.of(Namespace).create({ metadata: { name: `agent-of-${name}` } })
+      const namespace = `agent-of-${name}`
+      await admin.of(Namespace).create({ metadata: { name: namespace } })
+      await admin.of(ServiceAccount).create({ metadata: { name: agentAccount, namespace } })
     }),
   )
   await eventually(

@@ -8,7 +8,7 @@ import {
 } from '../../testkit/service-account-scene.ts'
 import { label, ManagedServiceAccount } from '../api/index.ts'
 import { ConfigMap, Secret, ServiceAccount } from '../kube/index.ts'
-import { mark } from './contract.ts'
+import { agentAccount, mark } from './contract.ts'
 
 /** One control plane is hub and managed cluster at once; there is no garbage collector: what goes, we have removed. */
 let plane: ControlPlane
@@ -192,6 +192,29 @@ test('R5.19 an account that is deleted, recreated by others or edited is restore
   assert.equal(
     (await scene.account(c, name))!.metadata.annotations?.[mark.ownerUid],
     (await scene.accounts(c).get(name)).metadata.uid,
+  )
+  await drop(name)
+})
+
+test('R5.21 while the agent’s own account is gone, as when the add-on goes, nothing is made that would outlive it', async () => {
+  const name = 'orphan'
+  await scene.create(c, name)
+  const token = await scene.works(c, name)
+  const own = await locals().get(agentAccount)
+  const said = (): number => scene.lines.filter((line) => line.includes('own account is not there')).length
+  const before = said()
+  await locals().delete(agentAccount)
+  await locals().delete(name) // what the garbage collector does then
+  await eventually(() => assert.ok(said() > before), slow)
+  assert.equal(await scene.account(c, name), undefined)
+
+  const { uid } = (await locals().create({ metadata: { name: agentAccount } })).metadata
+  assert.notEqual(uid, own.metadata.uid)
+  await scene.works(c, name, { not: token })
+  const { ownerReferences } = (await scene.account(c, name))!.metadata
+  assert.deepEqual(
+    ownerReferences?.map((owner) => owner.uid),
+    [uid],
   )
   await drop(name)
 })

@@ -1,5 +1,5 @@
 import type { ManagedServiceAccount } from '../../api/index.ts'
-import { isAlreadyExists, ServiceAccount, type OwnerReference } from '../../kube/index.ts'
+import { isAlreadyExists, ServiceAccount } from '../../kube/index.ts'
 import { contains, describeError, firstOf, ownerReference, type Reason } from '../../runtime/index.ts'
 import { agentAccount, managedLabels, mark } from '../contract.ts'
 import type { AccountAgent } from './agent.ts'
@@ -49,12 +49,17 @@ const named = ({ metadata }: ServiceAccount): string => `${metadata.namespace}/$
 export const isLeftOver = (present: ServiceAccount, own: ReadonlySet<string>): boolean =>
   isMarked(present) && !own.has(present.metadata.name!)
 
-/** The account of an object, made or mended if need be. Nothing is sent when nothing differs. */
+/**
+ * The account of an object, made or mended if need be. Nothing is sent when nothing differs. Undefined while the agent's own account
+ * is not there, which is what everything here belongs to: the add-on comes or goes, and what was made now would stay for ever.
+ */
 export const ensureAccount = async (
   agent: AccountAgent,
   wanted: ManagedServiceAccount,
   signal: AbortSignal,
-): Promise<Standing> => {
+): Promise<Standing | undefined> => {
+  const self = agent.accountOf(agentAccount)
+  if (!self || self.metadata.deletionTimestamp) return undefined
   const name = wanted.metadata.name!
   const accounts = agent.local.of(ServiceAccount, agent.namespace)
   const claim = (present: ServiceAccount): Claim => ({ wanted, present, own: agent.own })
@@ -63,7 +68,7 @@ export const ensureAccount = async (
     await accounts.delete(name, { preconditions: { uid: present.metadata.uid }, signal })
     present = undefined
   }
-  const { owner, metadata } = desired(agent, wanted)
+  const metadata = desired(self, wanted)
   if (!present) {
     try {
       const created = await accounts.create({ metadata, automountServiceAccountToken: false }, { signal })
@@ -83,39 +88,33 @@ export const ensureAccount = async (
         message: `service account ${named(present)} is being deleted and somebody's finalizer holds it; it is made again when it is gone`,
       },
     }
-  if (isAsDesired(present, metadata, owner)) return { account: present }
-  const { labels, annotations } = metadata
+  if (isAsDesired(present, metadata)) return { account: present }
+  const { labels, annotations, ownerReferences } = metadata
   const merge = {
-    metadata: { uid: present.metadata.uid, labels, annotations, ...(owner && { ownerReferences: [owner] }) },
+    metadata: { uid: present.metadata.uid, labels, annotations, ownerReferences },
     automountServiceAccountToken: false,
   }
   return { account: agent.wroteAccount(present, await accounts.patch(name, { merge }, { signal })) }
 }
 
 /** It belongs to the agent's own account, so that the garbage collector removes it when the add-on goes or moves. */
-const desired = (agent: AccountAgent, { metadata: { name, uid } }: ManagedServiceAccount) => {
-  const self = agent.accountOf(agentAccount)
-  const owner = self && ownerReference(self, ServiceAccount)
-  const metadata = {
-    name: name!,
-    namespace: agent.namespace,
-    labels: { ...managedLabels },
-    annotations: { [mark.ownerUid]: uid! },
-    ...(owner && { ownerReferences: [owner] }),
-  }
-  return { owner, metadata }
-}
+const desired = (self: ServiceAccount, { metadata: { name, uid } }: ManagedServiceAccount) => ({
+  name: name!,
+  namespace: self.metadata.namespace!,
+  labels: { ...managedLabels },
+  annotations: { [mark.ownerUid]: uid! },
+  ownerReferences: [ownerReference(self, ServiceAccount)],
+})
 
 // Pull secrets and annotations of others stay: on some clusters a controller adds them to every account, and would do so again.
 const isAsDesired = (
   { metadata, automountServiceAccountToken }: ServiceAccount,
-  wanted: { labels: object; annotations: object },
-  owner: OwnerReference | undefined,
+  wanted: ReturnType<typeof desired>,
 ): boolean =>
   contains(metadata.labels, wanted.labels) &&
   contains(metadata.annotations, wanted.annotations) &&
   automountServiceAccountToken === false &&
-  (!owner || (metadata.ownerReferences ?? []).some(({ uid }) => uid === owner.uid))
+  wanted.ownerReferences.every((owner) => metadata.ownerReferences?.some(({ uid }) => uid === owner.uid))
 
 /** Removes an account that nobody asks for any more; every token of it is dead from then on. */
 export const removeAccount = async (agent: AccountAgent, name: string, signal: AbortSignal): Promise<void> => {

@@ -23,6 +23,10 @@ export const reconcileAccount =
       return {}
     }
     const standing = await standingOf(agent, wanted, signal)
+    if (!standing) {
+      agent.log.info("the agent's own account is not there: nothing is made until it is", { account: name })
+      return {} // it brings everything back here when it comes
+    }
     if ('refused' in standing) return refuse(agent, wanted, standing.refused, signal)
 
     const { ask, ca, request } = await wishOf(agent, wanted)
@@ -65,7 +69,7 @@ const standingOf = async (
   agent: AccountAgent,
   wanted: ManagedServiceAccount,
   signal: AbortSignal,
-): Promise<Standing> => {
+): Promise<Standing | undefined> => {
   try {
     return await ensureAccount(agent, wanted, signal)
   } catch (error) {
