@@ -2,8 +2,8 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { installCrds } from '../src/api/index.ts'
 import {
+  KindMapper,
   kubeconfigText,
-  servedResources,
   ServiceAccount,
   type CustomResourceDefinition,
   type KubeObject,
@@ -18,15 +18,9 @@ export const applyManifests = async (plane: ControlPlane, objects: readonly Kube
   const client = plane.client()
   const definitions = objects.filter(({ kind }) => kind === 'CustomResourceDefinition') as CustomResourceDefinition[]
   await installCrds(client, definitions, { fieldManager: 'testkit' })
-  const { resources } = await servedResources(client)
-  for (const object of objects) {
-    const resource = resources.find(
-      ({ kind, group, version }) =>
-        kind === object.kind && object.apiVersion === (group ? `${group}/${version}` : version),
-    )
-    if (!resource) throw new Error(`the server knows no ${object.kind} of ${object.apiVersion}`)
-    await client.of(resource).apply(object as never, { fieldManager: 'testkit', force: true })
-  }
+  const kinds = new KindMapper(client)
+  for (const object of objects)
+    await client.of(await kinds.of(object)).apply(object as never, { fieldManager: 'testkit', force: true })
 }
 
 /** A kubeconfig with a token of a service account: what a pod that runs as it may do. */

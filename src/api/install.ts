@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
-import { CustomResourceDefinition, type Client } from '../kube/index.ts'
+import { setTimeout as pause } from 'node:timers/promises'
+import { CustomResourceDefinition, KindMapper, type Client } from '../kube/index.ts'
 
 const isEstablished = (crd: CustomResourceDefinition): boolean =>
   crd.status?.conditions?.some(({ type, status }) => type === 'Established' && status === 'True') ?? false
@@ -42,4 +43,27 @@ export const installCrds = async (
       if (waiting.size === 0) break
     }
   }
+  await untilServed(client, crds, signal)
+}
+
+const lookAgainMs = 50
+
+/** Discovery shows a kind a moment after its definition says that it is established, and there people look for it. */
+const untilServed = async (
+  client: Client,
+  crds: readonly CustomResourceDefinition[],
+  signal: AbortSignal | undefined,
+): Promise<void> => {
+  const wanted = crds.flatMap(({ spec: { group, names, versions } }) =>
+    versions.filter(({ served }) => served).map(({ name }) => ({ apiVersion: `${group}/${name}`, kind: names.kind })),
+  )
+  await Promise.all(
+    [...Map.groupBy(wanted, ({ apiVersion }) => apiVersion)].map(async ([apiVersion, kinds]) => {
+      for (;;) {
+        const served = new Set((await new KindMapper(client).served(apiVersion, { signal })).map(({ kind }) => kind))
+        if (kinds.every(({ kind }) => served.has(kind))) return
+        await pause(lookAgainMs, undefined, { signal })
+      }
+    }),
+  )
 }

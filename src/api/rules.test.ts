@@ -4,6 +4,7 @@ import { type ControlPlane, startControlPlane } from '../../testkit/index.ts'
 import {
   ApiError,
   CustomResourceDefinition,
+  KindMapper,
   type Client,
   type KubeObject,
   type Resource,
@@ -249,6 +250,20 @@ test('R5.1 a ManagedServiceAccount has a year of validity by default, and no les
   await accepted(ManagedServiceAccount, { rotation: { validity: '10m' } })
   await refused(ManagedServiceAccount, { rotation: { validity: '5m' } }, /spec.rotation.validity:.*below 10m/)
   await refused(ManagedServiceAccount, { rotation: { validity: 'a year' } }, /spec.rotation.validity/)
+})
+
+test('a kind is found by those who look for it as soon as its definition is installed', async () => {
+  const { spec, ...first } = crds({ conversion: 'none' })[0]!
+  for (const nth of ['first', 'second', 'third', 'fourth', 'fifth']) {
+    const group = `${nth}.rules.test`
+    const metadata = { name: `${spec.names.plural}.${group}` }
+    await installCrds(client, [{ ...first, metadata, spec: { ...spec, group } }])
+    const found = await new KindMapper(client).find({
+      apiVersion: `${group}/${spec.versions[0]!.name}`,
+      kind: spec.names.kind,
+    })
+    assert.equal(found?.plural, spec.names.plural, nth)
+  }
 })
 
 test('R0.28 definitions that are as they should be are not written again; a field of an older version goes', async () => {

@@ -1,6 +1,12 @@
-import { CustomResourceDefinition, KindMapper, Namespace, type Client, type KubeObject } from '../kube/index.ts'
+import { isForgotten, remindOfDeletion } from '../api/index.ts'
+import { CustomResourceDefinition, Namespace, type Client, type KubeObject } from '../kube/index.ts'
+import { sleep } from '../runtime/index.ts'
 import type { Cli } from './command.ts'
+import type { Step } from './progress.ts'
 import { untilGone } from './wait.ts'
+
+/** As long as the API server goes on by itself with a definition, it does so within this time. */
+const patienceMs = 1000
 
 /** Waits for those of the removed objects that take their time: namespaces and CRDs, with all that is in them. */
 export const untilObjectsGone = async (
@@ -11,14 +17,12 @@ export const untilObjectsGone = async (
 ): Promise<void> => {
   const slow = removed.filter(({ kind }) => kind === Namespace.kind || kind === CustomResourceDefinition.kind)
   if (slow.length === 0) return
-  const kinds = new KindMapper(client)
   await cli.progress.step(
     `waiting until ${what} is gone`,
     async (step) => {
-      for (const object of slow) {
-        step.seen(`${object.kind} ${object.metadata.name}`)
-        const of = client.of(await kinds.of(object, { signal: step.signal }))
-        await untilGone(of, object.metadata.name!, { step, clock: cli.clock })
+      for (const { kind, metadata } of slow) {
+        step.seen(`${kind} ${metadata.name}`)
+        await (kind === Namespace.kind ? namespaceGone : definitionGone)(cli, client, metadata.name!, step)
       }
     },
     {
@@ -27,3 +31,13 @@ export const untilObjectsGone = async (
     },
   )
 }
+
+const namespaceGone = ({ clock }: Cli, client: Client, name: string, step: Step): Promise<void> =>
+  untilGone(client.of(Namespace), name, { step, clock })
+
+const definitionGone = ({ clock }: Cli, client: Client, name: string, step: Step): Promise<void> =>
+  untilGone(client.of(CustomResourceDefinition), name, { step, clock }, async (left) => {
+    if (!isForgotten(left)) return
+    await sleep(clock, patienceMs, step.signal)
+    await remindOfDeletion(client, left, step.signal)
+  })

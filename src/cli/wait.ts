@@ -80,14 +80,16 @@ export const untilObject = <T extends KubeObject, R>(
     look(objects.find(({ metadata }) => metadata.name === name)),
   )
 
-/** Waits until an object no longer exists, and says what holds it meanwhile. */
+/** Waits until an object no longer exists, and says what holds it meanwhile. `help` sees each change of it. */
 export const untilGone = <T extends KubeObject>(
   of: ObjectApi<T>,
   name: string,
   options: Pick<WaitOptions, 'step' | 'clock'>,
+  help: (left: T) => Promise<void> = async () => {},
 ): Promise<void> =>
-  untilObject(of, name, options, (object) => {
+  untilObject(of, name, options, async (object) => {
     if (!object) return { done: undefined }
+    await help(object)
     const { finalizers = [] } = object.metadata
     return { seen: finalizers.length > 0 ? `held by ${finalizers.join(', ')}` : 'still there' }
   }).catch((error: unknown) => {

@@ -17,6 +17,7 @@ import {
 } from '../../runtime/index.ts'
 import { Hub, SpecHonored, ValidFeatureGates } from '../conditions.ts'
 import { createdBy, namespace, pullSecret, role } from '../contract.ts'
+import { finishDeletions } from '../definitions.ts'
 import { awsAuthNamespace } from '../install/index.ts'
 import { CronJob, Deployment, Service } from '../objects.ts'
 import type { Operator } from '../operator.ts'
@@ -77,6 +78,7 @@ export const keepHubs = (operator: Operator): void => {
     return owner ? [owner] : []
   }
   const all = (): string[] => managers.list().map(keyOf)
+  finishDeletions(operator, 'cluster-manager-definitions', crds)
   manager.controller({
     name: 'cluster-manager',
     workers: 1,

@@ -118,7 +118,9 @@ test('R1.66 each object that somebody deletes or changes comes back as it was, a
     await client.delete(name, { propagationPolicy: 'Background' })
     await eventually(async () => {
       const now = await client.get(name)
-      assert.ok(now.metadata.uid !== uid && now.metadata.labels?.[createdBy.clusterManager], `${resource} ${name}`)
+      const { deletionTimestamp, labels } = now.metadata
+      const said = JSON.stringify([deletionTimestamp, labels, (now as { status?: object }).status])
+      assert.ok(now.metadata.uid !== uid && labels?.[createdBy.clusterManager], `${resource} ${name}: ${said}`)
     }, patience)
   }
   const hub = deployments()
@@ -168,6 +170,39 @@ test('R1.66 each object that somebody deletes or changes comes back as it was, a
     writes.map(({ verb, uri }) => `${verb} ${uri}`),
     [],
   )
+  await deleted()
+})
+
+test('R1.66 a definition that the API server was to delete and has forgotten: it is reminded, and the definition comes back', async () => {
+  await create()
+  await applied()
+  const definitions = plane.client().of(CustomResourceDefinition)
+  const name = 'managedclustersetbindings.cluster.open-cluster-management.io'
+  const { metadata } = await definitions.get(name)
+  const hold = 'test.lanyard.io/hold'
+  await definitions.patch(name, { merge: { metadata: { finalizers: [hold] } } })
+  await definitions.delete(name)
+  // It is done with it, and all that keeps it is ours: what it says now is what it says when it has forgotten.
+  const conditions = await eventually(async () => {
+    const now = await definitions.get(name)
+    assert.deepEqual(now.metadata.finalizers, [hold])
+    return now.status!.conditions!.filter(({ type }) => type !== 'Terminating')
+  }, patience)
+  const forgotten = { type: 'Terminating', status: 'True', reason: 'InstanceDeletionFailed', message: 'as seen' }
+  const at = { lastTransitionTime: metadata.creationTimestamp! }
+  const status = { conditions: [...conditions, { ...forgotten, ...at }] }
+  await definitions.patch(name, { merge: { status } }, { subresource: 'status' })
+  const reminder = 'lanyard.io/reminder-of-deletion'
+  const reminded = async (): Promise<string> => {
+    const { annotations } = (await definitions.get(name)).metadata
+    assert.ok(annotations?.[reminder])
+    return annotations[reminder]
+  }
+  const first = await eventually(reminded, patience)
+  await eventually(async () => assert.notEqual(await reminded(), first), patience)
+
+  await definitions.patch(name, { merge: { metadata: { finalizers: null } } })
+  await eventually(async () => assert.notEqual((await definitions.get(name)).metadata.uid, metadata.uid), patience)
   await deleted()
 })
 

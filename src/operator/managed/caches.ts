@@ -32,6 +32,7 @@ export interface AgentCaches {
   readonly deployments: Informer<Deployment>
   readonly jobs: Informer<Job>
   readonly secrets: FollowedSecrets
+  readonly definitions: Informer<CustomResourceDefinition>
   /** Namespaces and CRDs: several Klusterlets may need the same. */
   readonly shared: readonly KeptKind[]
   /** Accounts, bindings and the pull secret of one agent. */
@@ -49,15 +50,14 @@ export const agentCaches = ({ manager, settings }: Operator): { caches: AgentCac
     pull: named(pullSecret),
   }
   const klusterlets = manager.informer(Klusterlet)
+  const definitions = manager.informer(CustomResourceDefinition, labelled)
   const caches: AgentCaches = {
     klusterlets,
     deployments: manager.informer(Deployment, labelled),
     jobs: manager.informer(Job, labelled),
     secrets,
-    shared: [
-      kept(Namespace, manager.informer(Namespace, labelled)),
-      kept(CustomResourceDefinition, manager.informer(CustomResourceDefinition, labelled)),
-    ],
+    definitions,
+    shared: [kept(Namespace, manager.informer(Namespace, labelled)), kept(CustomResourceDefinition, definitions)],
     own: [
       kept(ServiceAccount, manager.informer(ServiceAccount, labelled)),
       kept(RoleBinding, manager.informer(RoleBinding, labelled)),

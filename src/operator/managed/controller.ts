@@ -11,6 +11,7 @@ import {
 import { secretName } from '../../registration/contract.ts'
 import { Agent } from '../conditions.ts'
 import { createdBy, externalKubeconfigSecret, pullSecret } from '../contract.ts'
+import { finishDeletions } from '../definitions.ts'
 import { availability } from '../deployment-state.ts'
 import { readingConditions } from '../hub/controller.ts'
 import { Deployment } from '../objects.ts'
@@ -46,6 +47,7 @@ export interface Pass {
 /** Keeps agents as their Klusterlets say. */
 export const keepAgents = (operator: Operator): void => {
   const { caches, watches } = agentCaches(operator)
+  finishDeletions(operator, 'klusterlet-definitions', caches.definitions)
   operator.manager.controller({ name: 'klusterlet', workers: 2, watches, reconcile: reconcileAgent(operator, caches) })
 }
 
