@@ -80,7 +80,7 @@ test('R5.19 R5.20 R5.21 R5.22 hub and agent cut off at random moments while obje
     async () => scene.clock.jump(random.below(3) * 3_600_000),
   ]
   const cuts = { agent: 0, hub: 0, away: 0 }
-  const total = rounds(4)
+  const total = rounds(4, 50)
   for (let round = 0; round < total; round++) {
     for (let i = 0; i < 12; i++) {
       await random.pick(actions)()

@@ -1,4 +1,4 @@
-/** Moves that are cut off: any write may be the last one of a process, to a cluster or to a file. `ROUNDS=1000` takes all of them. */
+/** Moves that are cut off: any write may be the last one of a process, to a cluster or to a file. `make soak` takes all of them. */
 import assert from 'node:assert/strict'
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -159,7 +159,7 @@ test('R3.56 R3.72 R3.77 clusters by keys, by a chain and by tokens: a move, an e
     const whole = await cut([from, to], Infinity, () => runMove(from, to, space))
     await assertAllOn(to, from, scene, 'not cut')
     t.diagnostic(`${whole.writes} writes`)
-    for (const point of cutPoints(random, whole.writes, rounds(1))) {
+    for (const point of cutPoints(random, whole.writes, rounds(1, Infinity))) {
       turn()
       await forgetIdentities(to.client, to.own) // so that each move has to bring them
       const [victim, when] = [random.pick([from, to]), 1 + random.below(point)]
@@ -206,9 +206,9 @@ test('R3.56 R3.72 R3.77 clusters by keys, by a chain and by tokens: a move, an e
     }
     const whole = await bothWays(0, { out: Infinity, in: Infinity })
     t.diagnostic(`${whole.out} writes out, ${whole.in} in`)
-    const into = cutPoints(random, whole.in, rounds(1))
+    const into = cutPoints(random, whole.in, rounds(1, Infinity))
     // The rename of the index is the last one: after it there is nothing to cut.
-    const out = cutPoints(random, whole.out - 1, Math.max(rounds(1), into.length))
+    const out = cutPoints(random, whole.out - 1, Math.max(rounds(1, Infinity), into.length))
     for (const [round, point] of out.entries())
       await bothWays(round + 1, { out: point, in: into[round % into.length]! })
   })
@@ -223,7 +223,7 @@ test('R3.56 R3.72 R3.77 clusters by keys, by a chain and by tokens: a move, an e
     const lastMade = writes.findLastIndex(({ side, method }) => side === 1 && method === 'POST') + 1
     const firstGone = writes.findIndex(({ side, method }) => side === 0 && method === 'DELETE') + 1
     let givenUp = 0
-    for (const point of [lastMade, firstGone, ...cutPoints(random, writes.length - 1, rounds(1))]) {
+    for (const point of [lastMade, firstGone, ...cutPoints(random, writes.length - 1, rounds(1, Infinity))]) {
       turn()
       await forgetIdentities(to.client, to.own)
       await cut([from, to], point, () => runMove(from, to, space))
@@ -259,7 +259,7 @@ test('R3.56 R3.72 R3.77 clusters by keys, by a chain and by tokens: a move, an e
       await forgetIdentities(to.client, to.own)
       return cut([from, to], Infinity, () => runMove(from, to, space))
     })()
-    for (const point of cutPoints(random, whole.writes - 1, rounds(1))) {
+    for (const point of cutPoints(random, whole.writes - 1, rounds(1, Infinity))) {
       turn()
       await forgetIdentities(to.client, to.own)
       const theirs = [from, to].map(({ own, hub }) => ({ own, client: hub.client })) as [End, End]

@@ -73,7 +73,7 @@ test('R3.1 R3.67 a hub that is killed at any point of building or removing a clu
   await createCluster(client, 'killed/c0', { spec: undisturbed })
   const wanted = await shapeOf(aws, account('310000000000'), await isBuilt(client, 'killed/c0'))
   await removeCluster(client, 'killed/c0')
-  for (let round = 1; round <= rounds(2); round++) {
+  for (let round = 1; round <= rounds(2, 25); round++) {
     const id = String(310_000_000_000 + round)
     const spec = await roleIn(hub, id)
     const [space, name] = ['killed', `c${round}`]
