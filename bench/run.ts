@@ -8,6 +8,7 @@ import { grpc } from './grpc.ts'
 import { fleet } from './hollow-fleet.ts'
 import { idle } from './idle.ts'
 import { identities } from './identities.ts'
+import { infrastructure } from './infrastructure.ts'
 import { informer } from './informer.ts'
 import { irsa } from './irsa.ts'
 import { join } from './join.ts'
@@ -30,6 +31,7 @@ const benches: Record<string, Bench> = {
   addons,
   grpc,
   identities,
+  infrastructure,
   move,
   serviceaccounts,
 }
