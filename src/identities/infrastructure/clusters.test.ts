@@ -130,6 +130,21 @@ test('R3.1 R3.3 R3.40 R3.53 R3.66 R3.71 a cluster by each kind of identity, buil
   for (const id of Object.keys(clusters)) assert.deepEqual(await contentsOf(aws, account(id)), {}, id)
 })
 
+test('R3.71 many clusters at once: AWS is looked at once for each, also where the cache has not seen yet that it is ready', async (t) => {
+  const hub = await runIdentities(t, plane, local, { infrastructure: atOnce })
+  const { client, account, aws, front } = hub
+  const spec = await roleIn(hub, '210000000020')
+  const keys = Array.from({ length: 20 }, (_, i) => `many/m${i}`)
+  await Promise.all(keys.map((key) => createCluster(client, key, { spec })))
+  for (const key of keys) await isBuilt(client, key)
+  // When another one is built, whatever the others had led to has been seen.
+  await createCluster(client, 'many/last', { spec })
+  await isBuilt(client, 'many/last')
+  assert.equal(front.count('DescribeSubnets'), keys.length + 1)
+  await Promise.all([...keys, 'many/last'].map((key) => removeCluster(client, key)))
+  assert.deepEqual(await contentsOf(aws, account('210000000020')), {})
+})
+
 test('R3.54 two clusters of one name: each has its own network in its own account or region, and the second in one place is not built', async (t) => {
   const hub = await runIdentities(t, plane, local, { infrastructure: atOnce })
   const { client, account, aws } = hub

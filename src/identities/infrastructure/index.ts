@@ -8,8 +8,9 @@
  * admission what is not built here, and what cannot be changed.
  * Decisions without AWS are in `plan.ts`, `rules.ts` and `cidr.ts`.
  */
+import type { AWSCluster } from '../../api/index.ts'
 import type { AwsClient } from '../../aws/index.ts'
-import { watching } from '../../runtime/index.ts'
+import { Freshest, watching } from '../../runtime/index.ts'
 import { pausedMs } from '../paused.ts'
 import type { Room } from '../room.ts'
 import { clientMaker } from './clients.ts'
@@ -47,6 +48,7 @@ export const startInfrastructure = (
     room,
     settings,
     memory: new Memory({ clock: room.clock, settleMs: settings.settleMs }),
+    written: new Freshest<AWSCluster>(),
     clientsFor: clientMaker(room, { aws, random }),
     random,
   }

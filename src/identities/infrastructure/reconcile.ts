@@ -17,10 +17,12 @@ import { changeCluster, holdsMove } from './writes.ts'
 export const reconcileInfrastructure =
   (infrastructure: Infrastructure): Reconcile =>
   async (key, signal) => {
-    const { room, memory, settings } = infrastructure
-    const cluster = room.records.clusters.get(key)
-    if (!cluster) {
+    const { room, memory, written, settings } = infrastructure
+    const cached = room.records.clusters.get(key)
+    const cluster = written.of(key, cached)
+    if (!cached || !cluster) {
       memory.forget(key)
+      written.forget(key)
       return {}
     }
     if (isLeftAlone(cluster)) return {}

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { AWSCluster } from '../../api/index.ts'
 import { failedFor, type AwsTags, type LoadBalancer } from '../../aws/index.ts'
 import { keyOf } from '../../kube/index.ts'
-import { waiting } from '../../runtime/index.ts'
+import { waiting, type Freshest } from '../../runtime/index.ts'
 import { clusterOf, isPaused } from '../paused.ts'
 import type { Room } from '../room.ts'
 import type { ClientOptions, Clients } from './clients.ts'
@@ -32,6 +32,8 @@ export interface Infrastructure {
   room: Room
   settings: InfrastructureSettings
   memory: Memory
+  /** Clusters as we wrote them: a cache that is behind is no news, and no reason to ask AWS again. */
+  written: Freshest<AWSCluster>
   clientsFor: (options: ClientOptions) => Clients
   random: () => number
 }
@@ -145,7 +147,7 @@ export class Scope {
   /** Its status was written. */
   adopt(cluster: AWSCluster): void {
     if (cluster.metadata.generation !== this.#cluster.metadata.generation) this.#overtaken = true
-    this.#cluster = cluster
+    this.#took(cluster)
   }
 
   async change(change: InfrastructureChange): Promise<void> {
@@ -156,7 +158,12 @@ export class Scope {
     const said = [before.spec?.network, before.spec?.controlPlaneEndpoint]
     const ours = isDeepStrictEqual([network, controlPlaneEndpoint], said) ? 0 : 1
     if (after.metadata.generation !== (before.metadata.generation ?? 0) + ours) this.#overtaken = true
-    this.#cluster = after
+    this.#took(after)
+  }
+
+  #took(cluster: AWSCluster): void {
+    if (cluster !== this.#cluster) this.infrastructure.written.wrote(this.key, this.#cluster, cluster)
+    this.#cluster = cluster
   }
 
   /**

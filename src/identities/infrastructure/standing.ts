@@ -15,14 +15,14 @@ export const isLeftAlone = (cluster: AWSCluster): boolean =>
 
 /** Everything that decides what is to be done, in one text. While it is the same, and AWS was looked at lately, there is nothing to do. */
 export const fingerprint = (cluster: AWSCluster, { recipe }: Chain): string => {
-  const { generation, deletionTimestamp, annotations, ownerReferences, uid } = cluster.metadata
+  const { generation, deletionTimestamp, annotations, uid } = cluster.metadata
   const says = (type: string): string | undefined => findCondition(cluster, type)?.status
   return JSON.stringify([
     uid,
     generation,
     deletionTimestamp,
     Object.hasOwn(annotations ?? {}, annotation.paused),
-    ownerReferences?.map((owner) => owner.uid),
+    clusterReference(cluster)?.uid,
     recipe && recipeKey(recipe),
     [usageAllowed, credentialRetrieved, accountRecorded, readyType].map(says),
   ])
