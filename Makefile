@@ -43,8 +43,7 @@ build: ## Write what ships to dist/: JavaScript, without the types
 	@tools/setup.sh node packages
 	@node --disable-warning=ExperimentalWarning tools/build.ts
 
-bench: ## Run the benchmarks, one JSON line each (NAME=informer: one of them)
-	@tools/setup.sh node packages control-plane
+bench: setup ## Run the benchmarks, one JSON line each (NAME=informer: one of them)
 	@node --disable-warning=ExperimentalWarning bench/run.ts $(NAME)
 
 soak: setup ## Repeat the fault tests with new seeds (SOAK=1h: for how long; ONLY=word)

@@ -1,10 +1,9 @@
-import type { TestContext } from 'node:test'
 import { AWSCluster, AWSClusterRoleIdentity } from '../src/api/index.ts'
 import { awsClient, CredentialCache, fromKeys, type Credentials, type Recipe } from '../src/aws/index.ts'
 import type { Client } from '../src/kube/index.ts'
 import { inParallel, Informer } from '../src/runtime/index.ts'
 import { allowing, awsAccount } from '../testkit/aws-account.ts'
-import { startAwsFront, type AwsFront } from '../testkit/aws-front.ts'
+import type { AwsFront } from '../testkit/aws-front.ts'
 import {
   createAwsCluster,
   isReady,
@@ -14,8 +13,8 @@ import {
   standing,
   trusting,
 } from '../testkit/identity-hub.ts'
-import { manualClock, startControlPlane, startHub, startLocalAws } from '../testkit/index.ts'
-import { builtProgram } from './built-program.ts'
+import { manualClock, startControlPlane } from '../testkit/index.ts'
+import { startAwsHub, withLocalAws } from './aws-hub.ts'
 import { metricOf } from './hub-figures.ts'
 import { progress, rounded, type Bench } from './measure.ts'
 
@@ -28,35 +27,20 @@ export const identities: Bench = (print) => identitiesOf([200, 2000], print)
 
 /** The same for other sizes. */
 export const identitiesOf = async (sizes: number[], print: Parameters<Bench>[0]): Promise<void> => {
-  const ends: (() => unknown)[] = []
-  const lifetime = { after: (end: () => unknown) => ends.push(end) } as unknown as TestContext
-  const local = await startLocalAws()
-  const aws = awsClient({ endpoints: { all: local.endpoint } })
-  try {
+  await withLocalAws(async ({ aws, front }) => {
     const may = allowing({ Action: 'sts:AssumeRole', Resource: '*' })
     const keys = await awsAccount(aws, managementAccount).user('capa', may)
     const trust = trusting(`arn:aws:iam::${managementAccount}:user/capa`)
     for (const id of accounts) await awsAccount(aws, id).role('capa', trust)
-    for (const clusters of sizes) print(await startUp(clusters, keys, await startAwsFront(lifetime, local.endpoint)))
-    print(await lookups(keys, await startAwsFront(lifetime, local.endpoint)))
-  } finally {
-    for (const end of ends) await end()
-    aws.close()
-    await local.stop()
-  }
+    for (const clusters of sizes) print(await startUp(clusters, keys, await front()))
+    print(await lookups(keys, await front()))
+  })
 }
 
 const startUp = async (clusters: number, keys: Credentials, front: AwsFront) => {
   progress(`identities ${clusters}: starting a control plane`)
   await using plane = await startControlPlane({ controllerManager: false, audit: false })
-  const env = {
-    AWS_ENDPOINT_URL: front.endpoint,
-    AWS_ACCESS_KEY_ID: keys.accessKeyId,
-    AWS_SECRET_ACCESS_KEY: keys.secretAccessKey,
-    AWS_REGION: 'eu-west-1',
-  }
-  const args = ['--no-webhooks', '--no-leader-elect', '--feature-gates=AWSIdentities=true']
-  const hub = await startHub(plane, { program: builtProgram(), args, env })
+  const hub = await startAwsHub(plane, front, keys)
   await hub.process.stop()
   const admin = plane.client({ user: 'bench', groups: ['system:masters'] })
   for (const id of accounts)

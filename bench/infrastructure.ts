@@ -1,13 +1,11 @@
-import type { TestContext } from 'node:test'
 import { AWSCluster, crds, installCrds } from '../src/api/index.ts'
-import { awsClient } from '../src/aws/index.ts'
 import { inParallel } from '../src/runtime/index.ts'
 import { allowing, awsAccount } from '../testkit/aws-account.ts'
-import { startAwsFront, type AwsFront } from '../testkit/aws-front.ts'
+import type { AwsFront } from '../testkit/aws-front.ts'
 import { createCluster, roleIn } from '../testkit/aws-network.ts'
 import { managementAccount } from '../testkit/identity-hub.ts'
-import { eventually, startControlPlane, startHub, startLocalAws } from '../testkit/index.ts'
-import { builtProgram } from './built-program.ts'
+import { eventually, startControlPlane } from '../testkit/index.ts'
+import { startAwsHub, withLocalAws } from './aws-hub.ts'
 import { metricOf, requestsOf } from './hub-figures.ts'
 import { progress, rounded, type Bench } from './measure.ts'
 
@@ -19,26 +17,15 @@ const restMs = 60_000
 
 /** AWSClusters from their creation until all are built in the local AWS, a minute of rest, and their removal: what one costs. */
 export const infrastructure: Bench = async (print) => {
-  const ends: (() => unknown)[] = []
-  const lifetime = { after: (end: () => unknown) => ends.push(end) } as unknown as TestContext
-  const local = await startLocalAws()
-  const aws = awsClient({ endpoints: { all: local.endpoint } })
-  try {
-    const front = await startAwsFront(lifetime, local.endpoint)
-    const account = (id: string) => awsAccount(aws, id)
+  await withLocalAws(async (local) => {
+    const front = await local.front()
+    const account = (id: string) => awsAccount(local.aws, id)
     const may = allowing({ Action: ['sts:AssumeRole', 'sts:TagSession'], Resource: '*' })
     const keys = await account(managementAccount).user('capa', may)
     progress('infrastructure: starting a control plane and a hub')
     await using plane = await startControlPlane({ controllerManager: false, audit: false })
     await installCrds(plane.client(), crds({ conversion: 'none', borrowed: true }))
-    const env = {
-      AWS_ENDPOINT_URL: front.endpoint,
-      AWS_ACCESS_KEY_ID: keys.accessKeyId,
-      AWS_SECRET_ACCESS_KEY: keys.secretAccessKey,
-      AWS_REGION: 'eu-west-1',
-    }
-    const args = ['--no-webhooks', '--no-leader-elect', '--feature-gates=AWSIdentities=true']
-    const hub = await startHub(plane, { program: builtProgram(), args, env })
+    const hub = await startAwsHub(plane, front, keys)
     const client = plane.client({ user: 'bench', groups: ['system:masters'] })
     const controllerArn = `arn:aws:iam::${managementAccount}:user/capa`
     const specs = await Promise.all(accounts.map((id) => roleIn({ client, account, controllerArn }, id)))
@@ -109,11 +96,7 @@ export const infrastructure: Bench = async (print) => {
       })
     }
     await hub.process.stop()
-  } finally {
-    for (const end of ends) await end()
-    aws.close()
-    await local.stop()
-  }
+  })
 }
 
 /** The calls of AWS while something is done; those that change something are the least that it could cost. */
