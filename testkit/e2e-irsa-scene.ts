@@ -84,7 +84,7 @@ export const startIrsaScene = async ({
         if (code === 0) return stdout
         throw new Error(`clusteradm ${args[0]}: exit code ${code}\n${stdout}${stderr}\n${toldBy(runners)}`)
       },
-      told: () => toldBy(runners),
+      told: () => `${toldBy(runners)}\naws-iam-authenticator:\n${eks.authenticator?.log(50) ?? '(none)'}`,
       [Symbol.asyncDispose]: end,
     }
   } catch (error) {
@@ -94,7 +94,7 @@ export const startIrsaScene = async ({
 }
 
 const toldBy = (runners: readonly Runner[]): string =>
-  runners.map((runner) => runner.log('open-cluster-management').slice(-20_000)).join('\n')
+  runners.map((runner) => runner.log().slice(-20_000)).join('\n')
 
 /** What EKS sets for every pod, where AWS is on this machine, and the hub's authority among those that the machine trusts. */
 const podEnvironment = (eks: LocalEks): Record<string, string> => ({

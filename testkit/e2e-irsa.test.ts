@@ -107,8 +107,9 @@ const cases: Case[] = [
 
 for (const { automatic = false, ...options } of cases)
   test(`R1.2 R1.12 R1.31 R1.32 R1.54 R1.56 R1.58 init, join, ${automatic ? 'no accept' : 'accept'}, work and unjoin as the specification writes them, by ${options.access} in ${options.partition}: it works, and one that leaves with its work leaves nothing`, async (t) => {
-    await using scene = await startIrsaScene(options)
+    const scene = await startIrsaScene(options)
     t.after(() => t.passed || t.diagnostic(scene.told()))
+    t.after(() => scene[Symbol.asyncDispose]())
     const { eks, managed } = scene
     const approval = [
       '--feature-gates=ManagedClusterAutoApproval=true',
@@ -142,8 +143,9 @@ const blocksOf = (page: string): { heading: string; script: string }[] =>
 
 test('R1.29 R1.31 R1.34 R1.54 R1.58 R1.61 the commands of the guide lead from two EKS clusters to a joined one, by access entries, and back to nothing', async (t) => {
   const page = readFileSync(new URL('../docs/guides/aws-irsa.md', import.meta.url), 'utf8')
-  await using scene = await startIrsaScene({ access: 'access-entries', partition: 'aws', bare: true })
+  const scene = await startIrsaScene({ access: 'access-entries', partition: 'aws', bare: true })
   t.after(() => t.passed || t.diagnostic(scene.told()))
+  t.after(() => scene[Symbol.asyncDispose]())
   const { eks, managed } = scene
   const run = await startShell(scene)
   const before = { aws: await leftInAws(eks), managed: await objects(managed) }

@@ -23,7 +23,7 @@ after(async () => {
 })
 
 /** What the processes said, for a failure that the objects do not explain. */
-const told = (): string => runners.map((runner) => runner.log('open-cluster-management', '').slice(-20_000)).join('\n')
+const told = (): string => runners.map((runner) => runner.log().slice(-20_000)).join('\n')
 
 const onHub = (...args: string[]): Promise<string> => mustRun('clusteradm', args, { plane: hub })
 const onManaged = (args: string[], env: Record<string, string> = {}): Promise<string> =>

@@ -88,7 +88,7 @@ const hubNamespace = 'open-cluster-management-hub'
 const onHub = (...args: string[]): Promise<string> => mustRun('clusteradm', args, { plane: hub })
 
 /** What the processes said, for a failure that the objects do not explain. */
-const told = (): string => runners.map((runner) => runner.log('open-cluster-management', '').slice(-20_000)).join('\n')
+const told = (): string => runners.map((runner) => runner.log().slice(-20_000)).join('\n')
 
 test('R1.45 R1.51 R1.52 R1.54 R1.58 R1.64 R6.6 init, join, accept, work and unjoin over gRPC, through the program, the operators and their pods, with no more rights than the hub has', async (t) => {
   t.after(() => t.passed || t.diagnostic(told()))
