@@ -93,8 +93,7 @@ export const startIrsaScene = async ({
   }
 }
 
-const toldBy = (runners: readonly Runner[]): string =>
-  runners.map((runner) => runner.log().slice(-20_000)).join('\n')
+const toldBy = (runners: readonly Runner[]): string => runners.map((runner) => runner.log().slice(-20_000)).join('\n')
 
 /** What EKS sets for every pod, where AWS is on this machine, and the hub's authority among those that the machine trusts. */
 const podEnvironment = (eks: LocalEks): Record<string, string> => ({
