@@ -106,6 +106,20 @@ test('R0.14 R0.23 silence counts as death sooner once bookmarks are known to com
   assert.ok(asked.length > 2)
 })
 
+test('R0.11 R0.14 initial events that never end, as from a server whose storage was just replaced: after a while a list is taken instead', async (t) => {
+  const { clock, asked, settle } = scripted(t, [[]])
+  await settle()
+  clock.advance(89_000)
+  await settle()
+  assert.deepEqual(
+    asked.map((about) => about.sendInitialEvents),
+    [true],
+  )
+  clock.advance(1000)
+  await settle()
+  assert.deepEqual([asked[1]?.resourceVersion, asked[1]?.sendInitialEvents], ['5', false])
+})
+
 test('R0.14 a watch that ends as soon as it begins is not opened again without a wait', async (t) => {
   const { clock, asked, settle } = scripted(t, [[[end]], [], [], []])
   await settle()

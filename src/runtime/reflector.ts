@@ -47,6 +47,8 @@ export interface ReflectorOptions<T extends KubeObject> extends Selection {
 
 /** A server ends each watch by itself after 5 to 10 minutes; one that is silent for longer has died unnoticed. */
 const longestWatchMs = 11 * 60_000
+/** Initial events come at once; a server that does not know of them says something after a minute, with its first bookmark. */
+const longestInitialMs = 90_000
 const backoffMs = { first: 500, most: 30_000 }
 
 /** Follows one kind: a list, then a watch from there on, for as long as the signal lets it, through every failure. */
@@ -61,6 +63,8 @@ export class Reflector<T extends KubeObject> {
   /** Where to go on; undefined when a list is needed. */
   #resourceVersion: string | undefined
   #sawBookmark = false
+  /** Initial events were asked for, and have not ended. */
+  #awaitsInitial = false
   #failures = 0
   readonly #outages = new Outages()
   /** The last event, bookmark or answer. */
@@ -113,9 +117,9 @@ export class Reflector<T extends KubeObject> {
     const ending = new AbortController()
     const stop = (): void => ending.abort(signal.reason)
     signal.addEventListener('abort', stop, { once: true })
+    const initial = (this.#awaitsInitial = this.#resourceVersion === undefined)
     const stopWatching = this.#endWhenSilent(ending)
     try {
-      const initial = this.#resourceVersion === undefined
       const batches = await this.#resource.watch({
         labelSelector,
         fieldSelector,
@@ -126,6 +130,8 @@ export class Reflector<T extends KubeObject> {
         signal: ending.signal,
       })
       await this.#follow(batches, initial)
+    } catch (error) {
+      throw ending.signal.reason instanceof StreamingIgnored ? ending.signal.reason : error
     } finally {
       stopWatching()
       signal.removeEventListener('abort', stop)
@@ -151,6 +157,7 @@ export class Reflector<T extends KubeObject> {
             if (event.object.metadata.annotations?.[initialEventsEnd] !== 'true') throw new StreamingIgnored()
             sink.replace([...snapshot.values()])
             snapshot = undefined
+            this.#awaitsInitial = false
           }
         } else if (snapshot) {
           if (event.type === 'DELETED') snapshot.delete(keyOf(event.object))
@@ -171,9 +178,11 @@ export class Reflector<T extends KubeObject> {
     const opened = this.#clock.now()
     let cancel = (): void => {}
     const look = (): void => {
-      const left = Math.max(this.lastSign, opened) + this.allowedSilenceMs - this.#clock.now()
+      const allowedMs = this.#awaitsInitial ? longestInitialMs : this.allowedSilenceMs
+      const left = Math.max(this.lastSign, opened) + allowedMs - this.#clock.now()
       // The first bookmark shortens what is allowed: look often enough to see that.
       if (left > 0) cancel = this.#clock.after(Math.min(left, this.#silenceMs), look)
+      else if (this.#awaitsInitial) ending.abort(new StreamingIgnored())
       else ending.abort(new Error(`no event and no bookmark for ${this.allowedSilenceMs / 1000} s`))
     }
     look()
